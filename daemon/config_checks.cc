@@ -1,0 +1,132 @@
+#include "daemon/config_checks.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace weir {
+
+namespace {
+
+std::string rule_path(std::size_t index) { return "rules[" + std::to_string(index) + "]"; }
+
+// This replica's part of a limit: the first ones get what the division leaves over.
+std::int64_t share(std::int64_t units, const CoordinationOptions& coordination) {
+  return units / coordination.replicas +
+         (coordination.replica_index < units % coordination.replicas ? 1 : 0);
+}
+
+void check_coordination(const CoordinationOptions& coordination, Diagnostics& errors) {
+  errors.require(
+      coordination.replica_index < coordination.replicas || !errors.good("coordination.replicas"),
+      "coordination.replica_index",
+      "must be below replicas, which is " + std::to_string(coordination.replicas));
+  errors.require(!coordination.etcd.endpoints.empty(), "coordination.etcd.endpoints",
+                 "at least one is needed");
+}
+
+void check_upstream_of(const Rule& rule, const std::string& path, const Config& config,
+                       Diagnostics& errors) {
+  if (config.upstreams.empty()) return;
+  bool exists = std::ranges::find(config.upstreams, rule.upstream, &UpstreamOptions::name) !=
+                config.upstreams.end();
+  errors.require(exists, path + ".upstream",
+                 errors.given(path + ".upstream")
+                     ? "there is no upstream " + quote(rule.upstream)
+                     : "must be given, as there are several upstreams and none is main");
+}
+
+void check_limit(const Limit& limit, const std::string& path, const Config& config,
+                 Diagnostics& errors) {
+  if (limit.mode == Mode::in_flight && errors.given(path + ".window")) {
+    errors.require(false, path + ".window", "has no meaning with mode in_flight");
+  }
+  const CoordinationOptions& coordination = config.coordination;
+  if (limit.unlimited || coordination.kind != CoordinationOptions::Kind::embedded ||
+      coordination.replica_index >= coordination.replicas) {
+    return;
+  }
+  errors.require(share(limit.units, coordination) > 0, path + ".limit",
+                 std::to_string(limit.units) + " among " + std::to_string(coordination.replicas) +
+                     " replicas leaves replica_index " +
+                     std::to_string(coordination.replica_index) + " nothing");
+}
+
+void check_rule(const Rule& rule, const std::string& path, const Config& config,
+                Diagnostics& errors) {
+  check_upstream_of(rule, path, config, errors);
+  check_limit(rule.limit, path, config, errors);
+}
+
+void check_rules(const Config& config, Diagnostics& errors) {
+  std::map<std::string_view, std::size_t> seen;
+  for (std::size_t i = 0; i < config.rules.size(); ++i) {
+    const Rule& rule = config.rules[i];
+    std::string path = rule_path(i);
+    check_rule(rule, path, config, errors);
+    errors.require(!rule.name.empty(), path + ".name", "every rule needs one");
+    errors.require(rule.name != "default", path + ".name",
+                   "default is taken: it is what no rule matches");
+    if (rule.name.empty()) continue;
+    auto [first, fresh] = seen.try_emplace(rule.name, i);
+    errors.require(fresh, path + ".name",
+                   quote(rule.name) + " is the name of " + rule_path(first->second) + " already");
+  }
+  check_rule(config.default_rule, "default", config, errors);
+}
+
+void check_throttle(const ThrottleOptions& throttle, const std::string& path, Diagnostics& errors) {
+  if (!errors.good(path)) return;
+  errors.require(throttle.floor <= throttle.initial_rate, path + ".floor",
+                 "must not be above initial_rate");
+  errors.require(throttle.ceiling == 0 || throttle.initial_rate <= throttle.ceiling,
+                 path + ".ceiling", "must be 0 (none) or not below initial_rate");
+  errors.require(throttle.probes <= throttle.buckets, path + ".probes",
+                 "must not be above buckets");
+}
+
+void check_cooldown(const CooldownOptions::Class& answers, const std::string& path,
+                    Diagnostics& errors) {
+  errors.require(answers.base <= answers.max || !errors.good(path + ".base"), path + ".max",
+                 "must not be below base");
+}
+
+void check_upstreams(const Config& config, Diagnostics& errors) {
+  errors.require(!config.upstreams.empty(), "upstreams", "at least one is needed");
+  for (const UpstreamOptions& upstream : config.upstreams) {
+    std::string path = "upstreams." + printable(upstream.name);
+    errors.require(!upstream.servers.empty() || !errors.good(path + ".servers"), path + ".servers",
+                   "at least one is needed");
+    check_throttle(upstream.throttle, path + ".throttle", errors);
+    check_cooldown(upstream.cooldown.on_429, path + ".cooldown.on_429", errors);
+    check_cooldown(upstream.cooldown.on_503, path + ".cooldown.on_503", errors);
+  }
+}
+
+void resolve_upstream(Rule& rule, const std::string& path, const Config& config,
+                      const Diagnostics& diagnostics) {
+  if (config.upstreams.size() == 1 && !diagnostics.given(path + ".upstream")) {
+    rule.upstream = config.upstreams.front().name;
+  }
+}
+
+}  // namespace
+
+void resolve_defaults(Config& config, const Diagnostics& diagnostics) {
+  for (std::size_t i = 0; i < config.rules.size(); ++i) {
+    resolve_upstream(config.rules[i], rule_path(i), config, diagnostics);
+  }
+  resolve_upstream(config.default_rule, "default", config, diagnostics);
+}
+
+void check_config(const Config& config, Diagnostics& errors) {
+  errors.require(config.limits.target_bytes <= config.limits.header_bytes ||
+                     !errors.good("limits.header_bytes"),
+                 "limits.target_bytes", "must not be above header_bytes");
+  check_coordination(config.coordination, errors);
+  check_rules(config, errors);
+  check_upstreams(config, errors);
+}
+
+}  // namespace weir

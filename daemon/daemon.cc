@@ -1,0 +1,193 @@
+#include "daemon/daemon.h"
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "daemon/system.h"
+
+namespace weir {
+namespace {
+
+// Enough for every scraper and operator at once.
+constexpr http::Limits kAdminLimits{.connections = 256};
+
+std::vector<int> bind(const ServerAddress& address, std::size_t count, const char* what) {
+  try {
+    return http::listen_shared(address.host, std::to_string(address.port), count);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(std::string{"cannot "} + what + " " + error.what());
+  }
+}
+
+std::shared_ptr<const Settings> settings_of(const Config& config) {
+  return std::make_shared<const Settings>(Settings{config.rules, config.default_rule, config.tenant,
+                                                   config.upstreams, config.escaped_slashes,
+                                                   config.trusted_proxies});
+}
+
+std::string rfc3339(WallTime time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+AccessLog access_log(Log& log) {
+  return [&log](const AccessRecord& record) {
+    log.info("access", {{"client", record.client},
+                        {"method", record.method},
+                        {"target", record.target},
+                        {"rule", record.rule},
+                        {"status", std::int64_t{record.status}},
+                        {"outcome", to_string(record.ending)},
+                        {"took_us", std::int64_t{record.took.count()}}});
+  };
+}
+
+}  // namespace
+
+Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
+    : clock_(clock),
+      log_(log),
+      sources_(std::move(sources)),
+      config_(std::move(config)),
+      since_(clock.wall_now()),
+      loop_(clock),
+      signals_(loop_.context(), SIGTERM, SIGINT, SIGHUP),
+      admin_({[this] { return phase_ == Phase::serving ? "" : "draining"; },
+              [this] { return metrics(); }, [this] { return status(); },
+              [this] { return to_json(config_).dump(2) + "\n"; }}),
+      drain_deadline_([this] { cut(); }) {
+  if (config_.replica.empty()) config_.replica = default_replica_name();
+  const std::size_t workers = config_.workers > 0
+                                  ? static_cast<std::size_t>(config_.workers)
+                                  : std::max(1u, std::thread::hardware_concurrency());
+  const std::vector<int> listeners = bind(config_.listen, workers, "listen on");
+  listen_address_ = http::local_address(listeners.front());
+  for (int listener : listeners) {
+    workers_.push_back(std::make_unique<Worker>(clock_, listener, connections_));
+  }
+  const int admin = bind(config_.admin, 1, "serve the admin address on").front();
+  admin_address_ = http::local_address(admin);
+  admin_server_ = std::make_unique<http::Server>(
+      loop_, admin, admin_connections_,
+      [this](http::Connection& connection) { return admin_.serve(connection); },
+      [](const http::Connection&, http::Denial) {});
+  admin_server_->configure({kAdminLimits, config_.timeouts});
+}
+
+Daemon::~Daemon() = default;
+
+void Daemon::run() {
+  std::signal(SIGPIPE, SIG_IGN);
+  wait_for_signal();
+  configure_workers();
+  for (auto& worker : workers_) worker->start();
+  admin_server_->start();
+  if (!sources_.file.empty()) {
+    file_watch_ =
+        std::make_unique<FileWatch>(loop_, sources_.file, [this] { reload("file changed"); });
+  }
+  log_.info("listening on " + listen_address_ + ", admin on " + admin_address_,
+            {{"replica", config_.replica},
+             {"workers", static_cast<std::int64_t>(workers_.size())},
+             {"version", WEIR_VERSION}});
+  log_.warn("limits are not enforced in this version: every request passes");
+  loop_.run();
+  log_.info("stopped");
+}
+
+void Daemon::configure_workers() {
+  log_.configure(config_.log);
+  const auto settings = settings_of(config_);
+  const AccessLog access = config_.log.access ? access_log(log_) : AccessLog{};
+  for (auto& worker : workers_)
+    worker->configure(settings, {config_.limits, config_.timeouts}, access);
+}
+
+void Daemon::wait_for_signal() {
+  signals_.async_wait([this](std::error_code error, int signal) {
+    if (error) return;
+    on_signal(signal);
+    wait_for_signal();
+  });
+}
+
+void Daemon::on_signal(int signal) {
+  if (signal == SIGHUP) {
+    reload("SIGHUP");
+  } else if (phase_ == Phase::serving) {
+    drain();
+  } else {
+    cut();  // asked twice: at once
+  }
+}
+
+// The file as it is now, if all of it is good; otherwise nothing changes.
+void Daemon::reload(std::string_view why) {
+  if (phase_ != Phase::serving) return;
+  Loaded loaded = load_config(sources_);
+  if (loaded.config) {
+    if (loaded.config->replica.empty() && sources_.overrides.count("replica") == 0) {
+      loaded.config->replica = config_.replica;
+    }
+    loaded.errors = check_reload(config_, *loaded.config);
+  }
+  if (!loaded.errors.empty()) {
+    ++stats_.reloads_failed;
+    for (const std::string& error : loaded.errors) log_.error(error);
+    log_.error("configuration not taken over: the last good one stays", {{"why", why}});
+    return;
+  }
+  config_ = *std::move(loaded.config);
+  configure_workers();
+  ++stats_.reloads_ok;
+  log_.info("configuration taken over", {{"why", why}});
+}
+
+// Readiness has failed by the time the listeners close: the phase is what /readyz looks at.
+void Daemon::drain() {
+  phase_ = Phase::draining;
+  log_.info("draining", {{"timeout_ms", std::int64_t{config_.drain_timeout.count()}}});
+  undrained_ = workers_.size();
+  for (auto& worker : workers_) {
+    worker->drain([this] { loop_.post([this] { on_drained(); }); });
+  }
+  loop_.deadlines().arm(drain_deadline_, config_.drain_timeout);
+}
+
+void Daemon::cut() {
+  if (phase_ == Phase::cutting) return;
+  phase_ = Phase::cutting;
+  for (auto& worker : workers_) {
+    worker->abort([this](std::size_t requests) {
+      if (requests > 0) {
+        log_.warn("requests cut because the drain ran out of time",
+                  {{"requests", static_cast<std::int64_t>(requests)}});
+      }
+    });
+  }
+}
+
+void Daemon::on_drained() {
+  if (--undrained_ == 0) loop_.stop();
+}
+
+std::string Daemon::metrics() const {
+  std::vector<const ProxyStats*> loops;
+  for (const auto& worker : workers_) loops.push_back(&worker->stats());
+  return metrics_text(loops, stats_);
+}
+
+std::string Daemon::status() const {
+  const nlohmann::ordered_json status{
+      {"version", WEIR_VERSION},    {"replica", config_.replica},
+      {"since", rfc3339(since_)},   {"ready", phase_ == Phase::serving},
+      {"listen", listen_address_},  {"admin", admin_address_},
+      {"workers", workers_.size()}, {"connections", connections_.load()},
+  };
+  return status.dump(2) + "\n";
+}
+
+}  // namespace weir

@@ -1,0 +1,64 @@
+#pragma once
+
+// The process: builds everything, names every owner, and takes it down in order. It runs on the main
+// thread, whose loop serves the admin address, the signals and the reloads; workers are told by post.
+
+#include <asio/signal_set.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/admin.h"
+#include "daemon/config.h"
+#include "daemon/file_watch.h"
+#include "daemon/log.h"
+#include "daemon/metrics.h"
+#include "daemon/worker.h"
+
+namespace weir {
+
+class Daemon {
+ public:
+  // Binds; throws std::exception with a message for the operator if that cannot be done. Signals
+  // count from here on.
+  Daemon(const Clock& clock, Log& log, Sources sources, Config config);
+  ~Daemon();
+
+  // Serves until SIGTERM or SIGINT and the drain that follows.
+  void run();
+
+ private:
+  enum class Phase { serving, draining, cutting };
+
+  void configure_workers();
+  void wait_for_signal();
+  void on_signal(int signal);
+  void reload(std::string_view why);
+  void drain();
+  void cut();
+  void on_drained();
+  std::string metrics() const;
+  std::string status() const;
+
+  const Clock& clock_;
+  Log& log_;
+  const Sources sources_;
+  Config config_;  // the last good one
+  const WallTime since_;
+  DaemonStats stats_;
+  Phase phase_ = Phase::serving;
+  std::size_t undrained_ = 0;  // workers
+
+  http::Loop loop_;
+  asio::signal_set signals_;
+  std::string listen_address_, admin_address_;
+  std::atomic<std::size_t> connections_{0};
+  std::atomic<std::size_t> admin_connections_{0};
+  std::vector<std::unique_ptr<Worker>> workers_;
+  Admin admin_;
+  std::unique_ptr<http::Server> admin_server_;
+  std::unique_ptr<FileWatch> file_watch_;
+  http::Deadlines::Entry drain_deadline_;
+};
+
+}  // namespace weir

@@ -1,0 +1,20 @@
+#pragma once
+
+// The daemon's counts as Prometheus text. Labels are rules and upstreams, never paths or tenants.
+
+#include <span>
+#include <string>
+
+#include "proxy/stats.h"
+
+namespace weir {
+
+struct DaemonStats {
+  std::uint64_t reloads_ok = 0;
+  std::uint64_t reloads_failed = 0;
+};
+
+// `loops` are summed up.
+std::string metrics_text(std::span<const ProxyStats* const> loops, const DaemonStats& daemon);
+
+}  // namespace weir

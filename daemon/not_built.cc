@@ -1,0 +1,79 @@
+// What can be configured but is not built yet. A line goes when its feature comes.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "daemon/config_checks.h"
+#include "daemon/config_json.h"
+
+namespace weir {
+
+namespace {
+
+struct NotBuilt {
+  std::string_view path;  // a field, or a section with all its fields
+  std::string_view what;  // a value other than the default
+};
+
+constexpr NotBuilt kFields[] = {
+    {"headers", "a style other than ietf"},
+    {"coordination.kind", "etcd"},
+    {"coordination.replicas", "sharing a limit"},
+    {"coordination.replica_index", "sharing a limit"},
+    {"coordination.etcd", "etcd"},
+    {"coordination.on_store_failure", "anything but reject"},
+};
+
+constexpr NotBuilt kUpstreamFields[] = {
+    {"service_config", "a service config"},
+    {"retry_non_idempotent", "retrying"},
+    {"retries", "turning retries off"},
+    {"retry_budget", "a retry budget"},
+    {"dynamic_bucket", "the dynamic bucket"},
+    {"throttle", "throttling"},
+    {"cooldown", "a cooldown"},
+};
+
+using Json = nlohmann::ordered_json;
+
+void refuse_changed(const Json& value, const Json& standard, const std::string& path,
+                    std::string_view what, Diagnostics& errors) {
+  if (value == standard) return;
+  if (!value.is_object() || path.ends_with(".service_config")) {
+    errors.require(false, path, std::string(what) + " is not built into this version");
+    return;
+  }
+  for (const auto& [name, member] : value.items()) {
+    refuse_changed(member, standard.at(name), path + "." + name, what, errors);
+  }
+}
+
+Json::json_pointer pointer_to(std::string_view path) {
+  std::string pointer = "/" + std::string(path);
+  for (char& c : pointer) {
+    if (c == '.') c = '/';
+  }
+  return Json::json_pointer(pointer);
+}
+
+}  // namespace
+
+void check_built(const Config& config, Diagnostics& errors) {
+  Config standard;
+  standard.upstreams.emplace_back().name = "main";
+  const Json defaults = to_json(standard, Secrets::shown);
+  const Json json = to_json(config, Secrets::shown);
+  for (const auto& [path, what] : kFields) {
+    Json::json_pointer pointer = pointer_to(path);
+    refuse_changed(json.at(pointer), defaults.at(pointer), std::string(path), what, errors);
+  }
+  for (const auto& [name, upstream] : json.at("upstreams").items()) {
+    for (const auto& [path, what] : kUpstreamFields) {
+      refuse_changed(upstream.at(path), defaults.at("upstreams").at("main").at(path),
+                     "upstreams." + printable(name) + "." + std::string(path), what, errors);
+    }
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,19 @@
+#include "daemon/system.h"
+
+#include <unistd.h>
+
+#include <array>
+
+namespace weir {
+
+SteadyTime SystemClock::steady_now() const { return std::chrono::steady_clock::now(); }
+
+WallTime SystemClock::wall_now() const { return std::chrono::system_clock::now(); }
+
+std::string default_replica_name() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return std::string{host.data()} + "-" + std::to_string(::getpid());
+}
+
+}  // namespace weir

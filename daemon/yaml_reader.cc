@@ -1,0 +1,199 @@
+#include "daemon/yaml_reader.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <variant>
+
+namespace weir {
+
+namespace {
+
+constexpr std::size_t kClose = 2;  // edits that a typing error may be away from what was meant
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0U);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string suggestion(std::string_view name, const std::vector<std::string_view>& known) {
+  std::string_view best;
+  std::size_t least = kClose + 1;
+  for (std::string_view candidate : known) {
+    // Two edits turn any two letters into any others.
+    if (name.size() > candidate.size() + kClose ||
+        std::min(name.size(), candidate.size()) <= kClose) {
+      continue;
+    }
+    std::size_t distance = edit_distance(name, candidate);
+    if (distance < least) {
+      least = distance;
+      best = candidate;
+    }
+  }
+  return best.empty() ? "" : " (did you mean " + std::string(best) + "?)";
+}
+
+nlohmann::ordered_json scalar_to_json(const YamlNode& node) {
+  if (node.quoted) return node.text;
+  if (node.text == "true" || node.text == "false") return node.text == "true";
+  // What JSON itself takes for a number is one; anything else plain is text.
+  auto number = nlohmann::ordered_json::parse(node.text, nullptr, false);
+  return number.is_number() ? number : nlohmann::ordered_json(node.text);
+}
+
+// A tree without a fixed shape. Repeated keys go to `repeated`; their last value is kept.
+nlohmann::ordered_json node_to_json(const YamlNode& node, std::vector<const YamlEntry*>& repeated) {
+  switch (node.kind) {
+    case YamlNode::Kind::null:
+      return nullptr;
+    case YamlNode::Kind::scalar:
+      return scalar_to_json(node);
+    case YamlNode::Kind::list: {
+      auto list = nlohmann::ordered_json::array();
+      for (const YamlEntry& entry : node.entries) {
+        list.push_back(node_to_json(*entry.value, repeated));
+      }
+      return list;
+    }
+    case YamlNode::Kind::map:
+      break;
+  }
+  std::map<std::string_view, nlohmann::ordered_json> members;
+  for (const YamlEntry& entry : node.entries) {
+    auto [member, fresh] = members.try_emplace(entry.key);
+    if (!fresh) repeated.push_back(&entry);
+    member->second = node_to_json(*entry.value, repeated);
+  }
+  nlohmann::ordered_json::object_t object;
+  object.reserve(members.size());
+  for (auto& [key, value] : members) object.push_back({std::string(key), std::move(value)});
+  return object;
+}
+
+std::string beside(const std::string& file, const std::string& name) {
+  std::size_t slash = file.rfind('/');
+  if (name.starts_with('/') || slash == std::string::npos) return name;
+  return file.substr(0, slash + 1) + name;
+}
+
+}  // namespace
+
+Section::Section(Reading& reading, const Place& place)
+    : reading_(reading), path_(place.path), entries_(entries(place)) {}
+
+std::optional<Place> Section::find(std::string_view name) {
+  known_.push_back(name);
+  auto found = std::ranges::find(entries_, name, &std::pair<std::string, Place>::first);
+  if (found == entries_.end()) return std::nullopt;
+  const Place& place = found->second;
+  locate(place);
+  return place;
+}
+
+std::vector<Place> Section::items(const Place& list) {
+  std::vector<Place> places;
+  for (const YamlEntry& entry : list.node.entries) {
+    std::string path = list.path + "[" + std::to_string(places.size()) + "]";
+    places.push_back({*entry.value, std::move(path), entry.line});
+    locate(places.back());
+  }
+  return places;
+}
+
+std::vector<std::pair<std::string, Place>> Section::entries(const Place& map) {
+  std::vector<std::pair<std::string, Place>> places;
+  std::map<std::string_view, int> lines;
+  for (const YamlEntry& entry : map.node.entries) {
+    std::string path = (map.path.empty() ? "" : map.path + ".") + printable(entry.key);
+    auto [first, fresh] = lines.try_emplace(entry.key, entry.line);
+    if (!fresh) {
+      reading_.diagnostics.fail_at({reading_.source, entry.line}, path,
+                                   "given twice, first on line " + std::to_string(first->second));
+      continue;
+    }
+    // A collection begins where its name is; a value may stand on a line of its own.
+    bool scalar = entry.value->kind == YamlNode::Kind::scalar;
+    places.push_back({entry.key, {*entry.value, path, scalar ? entry.value->line : entry.line}});
+  }
+  return places;
+}
+
+bool Section::expect(const Place& place, YamlNode::Kind kind) {
+  if (place.node.kind == kind) return true;
+  if (place.node.kind != YamlNode::Kind::null) {
+    std::string wanted = kind == YamlNode::Kind::list ? "a list" : "a map";
+    fail(place, "must be " + wanted + ", not " + shown(place.node));
+  }
+  return false;
+}
+
+bool Section::expect_at_most(const Place& place, std::size_t most) {
+  if (place.node.entries.size() <= most) return true;
+  fail(place, "must not have more than " + std::to_string(most) + " entries");
+  return false;
+}
+
+void Section::locate(const Place& place) {
+  // A flag sets one value, not the section that the value happens to be in.
+  bool around = place.line == 0 && place.node.kind == YamlNode::Kind::map;
+  if (!around) reading_.diagnostics.locate(place.path, {reading_.source, place.line});
+}
+
+void Section::fail(const Place& place, const std::string& what) {
+  reading_.diagnostics.fail_at({reading_.source, place.line}, place.path, what);
+}
+
+void Section::document(std::string_view name, std::string& text) {
+  auto place = find(name);
+  if (!place || place->node.kind == YamlNode::Kind::null) return;
+  std::shared_ptr<const YamlNode> from_file;
+  std::string file = reading_.source;
+  if (place->node.kind == YamlNode::Kind::scalar) {
+    file = beside(reading_.source, place->node.text);
+    FileText read = reading_.read_file ? reading_.read_file(file)
+                                       : FileText(Unreadable{"files are out of reach here"});
+    if (auto* unreadable = std::get_if<Unreadable>(&read)) {
+      fail(*place, printable(file) + " cannot be read: " + unreadable->why);
+      return;
+    }
+    auto parsed = parse_yaml(std::get<std::string>(read));
+    if (auto* error = std::get_if<YamlError>(&parsed)) {
+      reading_.diagnostics.fail_at({file, error->line}, place->path, error->what);
+      return;
+    }
+    from_file = std::get<0>(parsed);
+  }
+  const YamlNode& node = from_file ? *from_file : place->node;
+  if (node.kind != YamlNode::Kind::map) {
+    fail(*place, "must be a map or the name of a file that has one, not " + shown(node));
+    return;
+  }
+  std::vector<const YamlEntry*> repeated;
+  auto json = node_to_json(node, repeated);
+  for (const YamlEntry* entry : repeated) {
+    reading_.diagnostics.fail_at({file, entry->line}, place->path,
+                                 quote(entry->key) + " is given twice");
+  }
+  text = json.empty() ? ""
+                      : json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void Section::refuse_unknown() const {
+  for (const auto& [name, place] : entries_) {
+    if (std::ranges::find(known_, name) != known_.end()) continue;
+    reading_.diagnostics.fail_at({reading_.source, place.line}, place.path,
+                                 "unknown field" + suggestion(name, known_));
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,438 @@
+#include "proxy/exchange.h"
+
+#include <array>
+#include <asio/co_spawn.hpp>
+#include <charconv>
+
+#include "proxy/headers.h"
+
+namespace weir {
+namespace {
+
+using http::BodyDecoder;
+using http::Denial;
+using http::Framing;
+using http::HeadReader;
+using http::Pieces;
+using http::Stream;
+using http::Task;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kNoTimeout{0};
+// What an upstream's head may take up. Servers are trusted with more than clients.
+constexpr http::Limits kAnswerLimits{Stream::kMaxBuffer, 1000, 0, 0};
+
+// The line before a chunk's payload.
+class ChunkLine {
+ public:
+  explicit ChunkLine(std::size_t size) {
+    end_ = std::to_chars(text_.data(), text_.data() + 16, size, 16).ptr;
+    *end_++ = '\r';
+    *end_++ = '\n';
+  }
+  std::string_view text() const { return {text_.data(), static_cast<std::size_t>(end_ - text_.data())}; }
+
+ private:
+  std::array<char, 18> text_;
+  char* end_;
+};
+
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
+
+// What follows a payload: the chunk's end, and behind the last one the body's.
+std::string_view behind_chunk(bool last) { return last ? "\r\n0\r\n\r\n" : "\r\n"; }
+
+bool is_idempotent(std::string_view method) {
+  return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
+         method == "OPTIONS" || method == "TRACE";
+}
+
+}  // namespace
+
+Exchange::Exchange(std::shared_ptr<const Setup> setup, http::Connection& client)
+    : setup_(std::move(setup)),
+      client_(client),
+      routed_{&setup_->routes.rule(setup_->routes.size()), setup_->routes.size(), {}},
+      beside_over_(client.loop()) {}
+
+Exchange::~Exchange() { client_.on_gone(nullptr); }
+
+Task<void> Exchange::run() {
+  if (const char* fault = route()) {
+    client_.close_after_answer();
+    co_return co_await reply(Ending::malformed, Denial::malformed, fault);
+  }
+  prepare_request();
+  // From here on a client that leaves ends whatever its request is waiting for.
+  client_.on_gone([this] { cancel(); });
+  client_.stream().watch();
+  if (co_await attempt()) {
+    if (answer_.status == 101) {
+      co_await tunnel();
+    } else {
+      co_await relay_answer();
+    }
+  }
+  co_await stop_sending();
+}
+
+// Which rule, resource and upstream; a text if the request is none that we can place.
+const char* Exchange::route() {
+  const http::Head& request = client_.request();
+  auto canonical = canonical_target(request.method, request.target, setup_->escaped_slashes, target_scratch_);
+  if (const auto* bad = std::get_if<BadTarget>(&canonical)) return bad->why.data();
+  target_ = std::get<Target>(canonical);
+  const http::Field* host = request.find(http::Known::host);
+  authority_ = !target_.authority.empty() ? target_.authority : host ? host->value : std::string_view{};
+
+  std::string client_text;
+  std::string_view client_ip = client_.peer_text();
+  if (setup_->trusted.contains(client_.peer())) {
+    client_text = setup_->trusted.client_address(client_.peer(), request.fields).text();
+    client_ip = client_text;
+  }
+  const RequestFacts facts{request.method, target_.counted, authority_, client_ip, request.fields};
+  routed_ = setup_->routes.route(facts, resource_scratch_);
+  return nullptr;
+}
+
+// Makes the request's head for the upstream, and adds what came of its body with it.
+void Exchange::prepare_request() {
+  const http::Head& request = client_.request();
+  BodyDecoder& body = client_.body();
+  if (body.done()) upgrade_ = http::upgrade_of(request);
+  std::string host;
+  if (authority_.empty()) {  // an HTTP/1.0 client may leave Host out
+    const ServerAddress& server = upstream().options().servers.front();
+    host = server.host + ":" + std::to_string(server.port);
+    authority_ = host;
+  }
+  append_request_head(wire_, {request, target_.forward, authority_, client_.peer_text(),
+                              setup_->trusted.contains(client_.peer()), client_.framing(), upgrade_});
+  if (body.done()) return;
+  const BodyDecoder::Piece piece = body.decode(client_.stream().data(), client_.stream().size());
+  if (client_.framing().kind == Framing::Kind::chunked) {
+    if (!piece.payload.empty()) {
+      wire_.append(ChunkLine{piece.payload.size()}.text()).append(piece.payload).append("\r\n");
+    }
+    if (body.done()) wire_.append(kLastChunk);
+  } else {
+    wire_.append(piece.payload);
+  }
+  client_.stream().consume(piece.wire);
+}
+
+// Sends the request and reads the answer's head. True: there is one. False: the client has been
+// told, or has gone.
+Task<bool> Exchange::attempt() {
+  per_rule().upstream_stats->first_attempts.add();
+  outbound_ = upstream().take_idle();
+  // What was sent on a connection that the server closed meanwhile may be lost: where the request
+  // cannot be sent twice, ask the kernel first.
+  if (outbound_ && !is_idempotent(client_.request().method) && !outbound_.stream().quiet_now()) {
+    outbound_.release();
+  }
+  for (;;) {
+    if (!outbound_) outbound_ = co_await upstream().connect(connecting_);
+    connecting_.reset();
+    if (client_.gone()) break;
+    if (!outbound_) {
+      co_await reply(Ending::upstream_unreachable, Denial::upstream_unreachable,
+                     "every server of upstream " + upstream().options().name + " refused the connection");
+      co_return false;
+    }
+    Answer answer = Answer::none;
+    const Stream::Status sent = co_await send_request();
+    if (sent == Stream::Status::timed_out) {
+      answer = Answer::timed_out;
+    } else {
+      answer = co_await read_answer_head();
+    }
+    if (answer == Answer::head_read) co_return true;
+    if (client_.gone() || body_fault_ != BodyFault::none) break;
+    if (answer == Answer::none && may_replace_connection()) {
+      outbound_.release();
+      per_rule().upstream_stats->transparent_attempts.add();
+      continue;
+    }
+    if (answer == Answer::timed_out) {
+      co_await fail(Ending::upstream_timeout, Denial::upstream_timeout, "no answer came in time");
+    } else {
+      co_await fail(Ending::upstream_failed, Denial::upstream_failed,
+                    answer == Answer::malformed ? "the answer was not HTTP"
+                                                : "the connection ended before an answer");
+    }
+    co_return false;
+  }
+  if (body_fault_ == BodyFault::malformed) {
+    co_await fail(Ending::malformed, Denial::malformed, "the body's framing is broken");
+  } else if (body_fault_ == BodyFault::too_slow) {
+    co_await fail(Ending::malformed, Denial::too_slow, "the body stopped coming");
+  } else {
+    ending_ = Ending::client_gone;
+  }
+  co_return false;
+}
+
+// A kept connection may have been closed by the server while the request was on its way. Another is
+// as good if the server cannot have begun to serve it, or if serving it twice is serving it once.
+bool Exchange::may_replace_connection() const {
+  if (!outbound_.reused() || answer_begun_ || sending_ != Sending::nothing) return false;
+  return outbound_.stream().sent() == 0 || is_idempotent(client_.request().method);
+}
+
+Task<Stream::Status> Exchange::send_request() {
+  Pieces pieces;
+  pieces.add(wire_);
+  const Stream::Status status = co_await outbound_.stream().write(pieces, response_timeout());
+  if (status != Stream::Status::ok) co_return status;
+  if (client_.body().failed()) {
+    body_fault_ = BodyFault::malformed;
+    outbound_.stream().abort();
+  } else if (!client_.body().done()) {
+    co_await client_.send_continue();
+    sending_ = Sending::under_way;
+    run_beside(send_body());
+  }
+  co_return status;
+}
+
+// Runs beside the reading of the answer: an upstream may answer, even at length, before it has read
+// everything.
+Task<void> Exchange::send_body() {
+  Stream& from = client_.stream();
+  Stream& to = outbound_.stream();
+  BodyDecoder& body = client_.body();
+  const bool chunked = client_.framing().kind == Framing::Kind::chunked;
+  while (!body.done()) {
+    const BodyDecoder::Piece piece = body.decode(from.data(), from.size());
+    if (body.failed()) body_fault_ = BodyFault::malformed;
+    if (body_fault_ != BodyFault::none) break;
+    if (piece.payload.empty() && !body.done()) {
+      from.consume(piece.wire);
+      const Stream::Status status = co_await from.more(client_.timeouts().body_idle);
+      if (status == Stream::Status::ok) continue;
+      if (status == Stream::Status::timed_out) body_fault_ = BodyFault::too_slow;
+      break;
+    }
+    Pieces pieces;
+    const ChunkLine line{piece.payload.size()};
+    if (chunked && !piece.payload.empty()) pieces.add(line.text());
+    pieces.add(piece.payload);
+    if (chunked) pieces.add(piece.payload.empty() ? kLastChunk : behind_chunk(body.done()));
+    const Stream::Status status = co_await to.write(pieces, response_timeout());
+    from.consume(piece.wire);
+    if (status != Stream::Status::ok) {
+      sending_ = Sending::failed;
+      // It does not read. It may have answered all the same; if it has not by now, it will not.
+      if (status == Stream::Status::timed_out) to.set_read_timeout(milliseconds{1});
+      co_return;
+    }
+  }
+  if (!body.done()) {
+    sending_ = Sending::failed;
+    to.abort();
+    co_return;
+  }
+  sending_ = Sending::finished;
+  to.set_read_timeout(response_timeout());
+  from.watch();
+}
+
+void Exchange::run_beside(Task<void> task) {
+  beside_ = true;
+  sending_ = Sending::under_way;
+  asio::co_spawn(client_.loop().executor(), std::move(task), [this](std::exception_ptr thrown) {
+    if (thrown) sending_ = Sending::failed;
+    beside_ = false;
+    beside_over_.wake();
+  });
+}
+
+Task<void> Exchange::join() {
+  while (beside_) co_await beside_over_.wait();
+}
+
+Task<void> Exchange::stop_sending() {
+  if (sending_ == Sending::under_way) {
+    outbound_.stream().abort();
+    client_.stream().interrupt();
+  }
+  co_await join();
+}
+
+Task<Exchange::Answer> Exchange::read_answer_head() {
+  Stream& from = outbound_.stream();
+  HeadReader reader(HeadReader::Kind::response, kAnswerLimits);
+  for (;;) {
+    const HeadReader::Result result = reader.read(from.received(), answer_);
+    if (from.size() > 0) answer_begun_ = true;
+    if (result.state == HeadReader::State::done) {
+      from.consume(result.consumed);
+      if (answer_.status >= 200) co_return Answer::head_read;
+      if (answer_.status == 101) co_return upgrade_.empty() ? Answer::malformed : Answer::head_read;
+      co_await pass_on_interim();
+      continue;
+    }
+    if (result.state != HeadReader::State::more) co_return Answer::malformed;
+    // While the body is under way its own deadlines hold; the answer's time begins behind it.
+    const Stream::Status status =
+        co_await from.more(sending_ == Sending::under_way ? kNoTimeout : response_timeout());
+    if (status == Stream::Status::timed_out) co_return Answer::timed_out;
+    if (status != Stream::Status::ok) co_return Answer::none;
+  }
+}
+
+Task<void> Exchange::pass_on_interim() {
+  // We have told the client ourselves to go on.
+  if (answer_.status == 100 || client_.request().minor_version == 0) co_return;
+  out_.clear();
+  append_interim_head(out_, answer_);
+  Pieces pieces;
+  pieces.add(out_);
+  co_await client_.stream().write(pieces, client_.timeouts().body_idle);
+}
+
+Task<void> Exchange::relay_answer() {
+  const http::Head& request = client_.request();
+  const Framing framing = http::response_framing(answer_, request.method);
+  if (framing.fault) {
+    co_return co_await fail(Ending::upstream_failed, Denial::upstream_failed,
+                            std::string{"the answer has "} + framing.fault);
+  }
+  // A body whose end the upstream shows by closing, or chunk by chunk, is sent in chunks; an
+  // HTTP/1.0 client knows only the close.
+  Framing sent_as = framing;
+  if (framing.kind == Framing::Kind::chunked || framing.kind == Framing::Kind::until_close) {
+    sent_as.kind = request.minor_version == 1 ? Framing::Kind::chunked : Framing::Kind::until_close;
+  }
+  if (sent_as.kind == Framing::Kind::until_close) client_.close_after_answer();
+  client_.answer_early();
+  const bool body_left_out = request.method == "HEAD" || answer_.status == 304;
+  status_ = answer_.status;
+  out_.clear();
+  append_answer_head(out_, {answer_, sent_as, body_left_out ? http::content_length(answer_) : -1,
+                            request.minor_version, client_.keep_alive(), client_.loop().http_date()});
+  if (!co_await relay_body(BodyDecoder{framing}, sent_as.kind)) {
+    outbound_.stream().abort();
+    client_.cut(sent_as.kind == Framing::Kind::until_close ? http::Connection::Cut::reset
+                                                           : http::Connection::Cut::close);
+    co_return;
+  }
+  const bool all_sent = sending_ == Sending::nothing || sending_ == Sending::finished;
+  if (all_sent && framing.kind != Framing::Kind::until_close && http::persists(answer_) &&
+      outbound_.stream().size() == 0 && !outbound_.stream().ended()) {
+    outbound_.keep();
+  }
+}
+
+// Sends the head in out_ and behind it the body as it comes. False: it was cut.
+Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
+  Stream& from = outbound_.stream();
+  Stream& to = client_.stream();
+  const bool chunked = sent_as == Framing::Kind::chunked;
+  do {
+    const BodyDecoder::Piece piece = body.decode(from.data(), from.size());
+    if (body.failed()) {
+      ending_ = Ending::upstream_failed;
+      co_return false;
+    }
+    Pieces pieces;
+    const ChunkLine line{piece.payload.size()};
+    pieces.add(out_);
+    if (chunked && !piece.payload.empty()) pieces.add(line.text());
+    pieces.add(piece.payload);
+    if (chunked && (body.done() || !piece.payload.empty())) {
+      pieces.add(piece.payload.empty() ? kLastChunk : behind_chunk(body.done()));
+    }
+    const Stream::Status written = co_await to.write(pieces, client_.timeouts().body_idle);
+    from.consume(piece.wire);
+    out_.clear();
+    if (written != Stream::Status::ok) {
+      ending_ = Ending::client_gone;
+      co_return false;
+    }
+    if (body.done()) co_return true;
+    const Stream::Status status = co_await from.more(response_timeout());
+    if (status == Stream::Status::closed) {
+      body.end_of_input();
+      if (body.done() && chunked) out_ = kLastChunk;
+    }
+    if (status != Stream::Status::ok && !body.done()) {
+      ending_ = client_.gone()                         ? Ending::client_gone
+                : status == Stream::Status::timed_out ? Ending::upstream_timeout
+                                                      : Ending::upstream_failed;
+      co_return false;
+    }
+  } while (!body.done() || !out_.empty());
+  co_return true;
+}
+
+// Both sides agreed on another protocol: bytes pass both ways until both have ended, or neither has
+// sent any for the time that an answer may take.
+Task<void> Exchange::tunnel() {
+  client_.on_gone(nullptr);
+  client_.close_after_answer();
+  status_ = answer_.status;
+  out_.clear();
+  append_switch_head(out_, answer_, http::upgrade_of(answer_));
+  Pieces pieces;
+  pieces.add(out_);
+  if (co_await client_.stream().write(pieces, client_.timeouts().body_idle) != Stream::Status::ok) {
+    co_return;
+  }
+  last_moved_ = client_.loop().deadlines().now();
+  run_beside(copy(client_.stream(), outbound_.stream()));
+  co_await copy(outbound_.stream(), client_.stream());
+  co_await join();
+  sending_ = Sending::finished;
+  client_.cut(http::Connection::Cut::close);
+}
+
+Task<void> Exchange::copy(Stream& from, Stream& to) {
+  for (;;) {
+    if (from.size() > 0) {
+      Pieces pieces;
+      pieces.add(from.received());
+      const std::size_t size = from.size();
+      if (co_await to.write(pieces, response_timeout()) != Stream::Status::ok) break;
+      from.consume(size);
+      last_moved_ = client_.loop().deadlines().now();
+    }
+    const Stream::Status status = co_await from.more(response_timeout());
+    if (status == Stream::Status::closed) co_return to.shutdown_send();
+    if (status == Stream::Status::ok) continue;
+    // The other way may be busy.
+    const auto quiet = client_.loop().deadlines().now() - last_moved_;
+    if (status != Stream::Status::timed_out || quiet >= response_timeout()) break;
+  }
+  from.abort();
+  to.abort();
+}
+
+Task<void> Exchange::reply(Ending ending, Denial denial, std::string detail) {
+  ending_ = ending;
+  status_ = http::status_of(denial);
+  http::LocalReply local{denial, std::move(detail), std::string{routed_.resource}};
+  co_await client_.reply(std::move(local));
+}
+
+// As reply(), where an upstream call has to be ended first.
+Task<void> Exchange::fail(Ending ending, Denial denial, std::string detail) {
+  co_await stop_sending();
+  outbound_.release();
+  if (client_.gone()) {
+    ending_ = Ending::client_gone;
+    co_return;
+  }
+  if (ending == Ending::malformed) client_.close_after_answer();
+  co_await reply(ending, denial, std::move(detail));
+}
+
+// The client has gone: whatever the exchange waits for ends now.
+void Exchange::cancel() {
+  if (connecting_) connecting_->abort();
+  if (outbound_) outbound_.stream().abort();
+}
+
+}  // namespace weir

@@ -1,0 +1,89 @@
+#pragma once
+
+// One client request with its answer, from the head that was read to the last byte that was sent.
+// Read run() first: it is the list of what happens to a request. Lives on its connection's loop for
+// as long as run() does.
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "proxy/proxy.h"
+
+namespace weir {
+
+class Exchange {
+ public:
+  Exchange(std::shared_ptr<const Setup> setup, http::Connection& client);
+  ~Exchange();
+
+  http::Task<void> run();
+
+  // How it went, once run() is over.
+  Ending ending() const { return ending_; }
+  int status() const { return status_; }
+  const Rule& rule() const { return *routed_.rule; }
+  RuleStats& stats() const { return *per_rule().stats; }
+
+ private:
+  enum class Answer { head_read, none, timed_out, malformed };
+
+  const Setup::PerRule& per_rule() const { return setup_->per_rule[routed_.rule_index]; }
+  http::Upstream& upstream() const { return *per_rule().upstream; }
+  std::chrono::milliseconds response_timeout() const { return upstream().options().response_timeout; }
+
+  // What happens to a request, in this order.
+  const char* route();
+  void prepare_request();
+  http::Task<bool> attempt();
+  http::Task<void> relay_answer();
+  http::Task<void> tunnel();
+
+  // Parts of an attempt.
+  http::Task<http::Stream::Status> send_request();
+  http::Task<void> send_body();
+  http::Task<void> stop_sending();
+  void run_beside(http::Task<void> task);
+  http::Task<void> join();
+  http::Task<Answer> read_answer_head();
+  http::Task<void> pass_on_interim();
+  bool may_replace_connection() const;
+
+  http::Task<void> copy(http::Stream& from, http::Stream& to);
+  http::Task<bool> relay_body(http::BodyDecoder body, http::Framing::Kind sent_as);
+
+  http::Task<void> reply(Ending ending, http::Denial denial, std::string detail);
+  http::Task<void> fail(Ending ending, http::Denial denial, std::string detail);
+  void cancel();
+
+  const std::shared_ptr<const Setup> setup_;
+  http::Connection& client_;
+
+  // Set by route().
+  std::string target_scratch_, resource_scratch_;
+  Target target_;
+  std::string_view authority_;
+  Routed routed_;
+
+  std::string wire_;             // the request's head, and of its body what was there with it
+  std::string_view upgrade_;     // the protocol that the client asks to switch to
+  http::Outbound outbound_;
+  std::shared_ptr<http::Stream> connecting_;
+  http::Head answer_;
+  bool answer_begun_ = false;    // a byte of any answer came from the upstream
+  std::string out_;              // the answer's head on its way to the client
+
+  // What is sent beside reading the answer: the rest of the request's body, or a tunnel's one way.
+  enum class Sending { nothing, under_way, finished, failed };
+  Sending sending_ = Sending::nothing;
+  bool beside_ = false;  // that coroutine has not ended yet: run() must not, either
+  http::Wakeup beside_over_;
+  enum class BodyFault { none, malformed, too_slow };
+  BodyFault body_fault_ = BodyFault::none;  // why the body could not be read from the client
+  SteadyTime last_moved_{};                 // in a tunnel, either way
+
+  Ending ending_ = Ending::ok;
+  int status_ = 0;
+};
+
+}  // namespace weir

@@ -1,0 +1,207 @@
+#include "proxy/headers.h"
+
+#include <array>
+#include <charconv>
+
+namespace weir {
+namespace {
+
+using http::Field;
+using http::Framing;
+using http::Head;
+using http::Known;
+
+constexpr std::string_view kVia = "1.1 weir";
+
+// Calls `visit` with each element of a comma-separated list, until it returns true.
+template <class Visit>
+bool any_element(std::string_view list, Visit visit) {
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    std::string_view element = list.substr(0, comma);
+    list.remove_prefix(comma == list.npos ? list.size() : comma + 1);
+    while (!element.empty() && (element.front() == ' ' || element.front() == '\t')) {
+      element.remove_prefix(1);
+    }
+    while (!element.empty() && (element.back() == ' ' || element.back() == '\t')) {
+      element.remove_suffix(1);
+    }
+    if (!element.empty() && visit(element)) return true;
+  }
+  return false;
+}
+
+bool connection_lists(const Head& head, std::string_view name) {
+  for (const Field& field : head.fields) {
+    if (field.known == Known::connection && any_element(field.value, [&](std::string_view element) {
+          return http::equal_ignoring_case(element, name);
+        })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Fields that are for this hop only, or that we make ourselves.
+bool is_dropped(Known known) {
+  switch (known) {
+    case Known::connection:
+    case Known::content_length:
+    case Known::http2_settings:
+    case Known::keep_alive:
+    case Known::proxy_authenticate:
+    case Known::proxy_authorization:
+    case Known::proxy_connection:
+    case Known::te:
+    case Known::trailer:
+    case Known::transfer_encoding:
+    case Known::upgrade: return true;
+    default: return false;
+  }
+}
+
+// Whether the sender listed the field in Connection. A client must not make us strip what an
+// upstream's safety may hang on (CVE-2022-31813 and its kin).
+bool is_unlisted(const Head& head, const Field& field, const Field* connection) {
+  return !connection || field.known == Known::authorization || !connection_lists(head, field.name);
+}
+
+void append_field(std::string& out, std::string_view name, std::string_view value) {
+  out.append(name).append(": ").append(value).append("\r\n");
+}
+
+void append_number(std::string& out, std::uint64_t value) {
+  std::array<char, 20> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  out.append(digits.data(), end);
+}
+
+void append_framing(std::string& out, const Framing& framing) {
+  if (framing.kind == Framing::Kind::length) {
+    out.append("Content-Length: ");
+    append_number(out, framing.length);
+    out.append("\r\n");
+  } else if (framing.kind == Framing::Kind::chunked) {
+    out.append("Transfer-Encoding: chunked\r\n");
+  }
+}
+
+// Every value that a trusted peer sent for this field, then ours.
+void append_extended(std::string& out, const ForwardedRequest& request, Known known,
+                     std::string_view name, std::string_view ours) {
+  out.append(name).append(": ");
+  if (request.peer_is_trusted) {
+    for (const Field& field : request.head.fields) {
+      if (field.known == known && !field.value.empty()) out.append(field.value).append(", ");
+    }
+  }
+  out.append(ours).append("\r\n");
+}
+
+void append_forwarded(std::string& out, const ForwardedRequest& request) {
+  append_extended(out, request, Known::x_forwarded_for, "X-Forwarded-For", request.peer);
+  // The first proxy knows how and as what the service was asked for; those after it do not.
+  const auto keep_or_set = [&](Known known, std::string_view name, std::string_view ours) {
+    const Field* sent = request.peer_is_trusted ? request.head.find(known) : nullptr;
+    append_field(out, name, sent ? sent->value : ours);
+  };
+  keep_or_set(Known::x_forwarded_proto, "X-Forwarded-Proto", "http");
+  keep_or_set(Known::x_forwarded_host, "X-Forwarded-Host", request.authority);
+  append_extended(out, request, Known::via, "Via", kVia);
+}
+
+void append_status_line(std::string& out, const Head& head) {
+  out.append("HTTP/1.1 ");
+  append_number(out, static_cast<std::uint64_t>(head.status));
+  out.append(" ").append(head.reason).append("\r\n");
+}
+
+void append_answer_fields(std::string& out, const Head& head) {
+  const Field* connection = head.find(Known::connection);
+  for (const Field& field : head.fields) {
+    if (is_dropped(field.known)) continue;
+    if (is_unlisted(head, field, connection)) append_field(out, field.name, field.value);
+  }
+}
+
+}  // namespace
+
+namespace http {
+
+bool persists(const Head& head) {
+  if (connection_lists(head, "close")) return false;
+  return head.minor_version == 1 || connection_lists(head, "keep-alive");
+}
+
+std::string_view upgrade_of(const Head& head) {
+  const Field* upgrade = head.find(Known::upgrade);
+  if (!upgrade || head.minor_version == 0 || head.count(Known::upgrade) > 1) return {};
+  if (!connection_lists(head, "upgrade")) return {};
+  const bool passed_on = !any_element(upgrade->value, [](std::string_view protocol) {
+    return equal_ignoring_case(protocol.substr(0, 3), "h2c") ||
+           equal_ignoring_case(protocol.substr(0, 4), "http");
+  });
+  return passed_on ? upgrade->value : std::string_view{};
+}
+
+}  // namespace http
+
+void append_request_head(std::string& out, const ForwardedRequest& request) {
+  const Head& head = request.head;
+  out.append(head.method).append(" ").append(request.target).append(" HTTP/1.1\r\n");
+  append_field(out, "Host", request.authority);
+  const Field* connection = head.find(Known::connection);
+  for (const Field& field : head.fields) {
+    switch (field.known) {
+      case Known::expect:
+      case Known::host:
+      case Known::via:
+      case Known::x_forwarded_for:
+      case Known::x_forwarded_host:
+      case Known::x_forwarded_proto: continue;  // ours follow
+      default:
+        if (is_dropped(field.known)) continue;
+    }
+    if (is_unlisted(head, field, connection)) append_field(out, field.name, field.value);
+  }
+  append_forwarded(out, request);
+  append_framing(out, request.framing);
+  if (!request.upgrade.empty()) {
+    out.append("Connection: upgrade\r\n");
+    append_field(out, "Upgrade", request.upgrade);
+  }
+  out.append("\r\n");
+}
+
+void append_answer_head(std::string& out, const ForwardedAnswer& answer) {
+  append_status_line(out, answer.head);
+  append_answer_fields(out, answer.head);
+  if (!answer.head.find(Known::date)) append_field(out, "Date", answer.date);
+  if (answer.stated_length >= 0) {
+    append_framing(out, {Framing::Kind::length, static_cast<std::uint64_t>(answer.stated_length)});
+  } else {
+    append_framing(out, answer.framing);
+  }
+  if (!answer.keep_alive) {
+    out.append("Connection: close\r\n");
+  } else if (answer.client_minor_version == 0) {
+    out.append("Connection: keep-alive\r\n");
+  }
+  out.append("\r\n");
+}
+
+void append_interim_head(std::string& out, const Head& head) {
+  append_status_line(out, head);
+  append_answer_fields(out, head);
+  out.append("\r\n");
+}
+
+void append_switch_head(std::string& out, const Head& head, std::string_view protocol) {
+  append_status_line(out, head);
+  append_answer_fields(out, head);
+  out.append("Connection: upgrade\r\n");
+  append_field(out, "Upgrade", protocol);
+  out.append("\r\n");
+}
+
+}  // namespace weir

@@ -1,0 +1,205 @@
+#include "proxy/http/connection.h"
+
+#include "proxy/headers.h"
+#include "proxy/path.h"
+
+namespace weir::http {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+// What is read and thrown away behind an early answer, at most.
+constexpr std::size_t kMaxDrain = 64 * 1024;
+// A client that gets its answer early may take this long to notice and stop sending.
+constexpr milliseconds kLinger{2'000};
+
+Address peer_address(const asio::ip::tcp::socket& socket) {
+  std::error_code ignored;
+  const auto address = socket.remote_endpoint(ignored).address();
+  return address.is_v4() ? Address{address.to_v4().to_bytes()} : Address{address.to_v6().to_bytes()};
+}
+
+}  // namespace
+
+Connection::Connection(Loop& loop, asio::ip::tcp::socket socket, const ServerOptions& options)
+    : options_(options),
+      stream_(std::make_shared<Stream>(loop, std::move(socket))),
+      peer_(peer_address(stream_->socket())),
+      peer_text_(peer_.text()),
+      reader_(HeadReader::Kind::request, options_.limits) {
+  stream_->on_event([this] {
+    if (!stream_->ended() || gone_) return;
+    gone_ = true;
+    if (on_gone_) on_gone_();
+  });
+}
+
+Connection::~Connection() {
+  stream_->on_event(nullptr);
+  stream_->close();
+}
+
+Task<bool> Connection::read_request() {
+  idle_ = true;
+  expects_continue_ = false;
+  keep_alive_ = true;
+  framing_ = {};
+  body_ = {};
+  SteadyTime header_deadline{};
+  for (;;) {
+    const HeadReader::Result result = reader_.read(stream_->received(), request_);
+    if (stream_->size() > 0) idle_ = false;
+    switch (result.state) {
+      case HeadReader::State::done: {
+        stream_->consume(result.consumed);
+        if (const char* fault = check_request()) co_return co_await refuse(Denial::malformed, fault);
+        if (request_.method == "CONNECT") {
+          co_return co_await refuse(Denial::connect_method, "this is no forward proxy");
+        }
+        if (const Field* expect = request_.find(Known::expect)) {
+          if (!equal_ignoring_case(expect->value, "100-continue")) {
+            co_return co_await refuse(Denial::unknown_expectation, "only 100-continue is known");
+          }
+          expects_continue_ = request_.minor_version == 1 && !body_.done();
+        }
+        co_return true;
+      }
+      case HeadReader::State::malformed:
+        co_return co_await refuse(Denial::malformed, result.fault);
+      case HeadReader::State::target_too_long:
+        co_return co_await refuse(
+            Denial::target_too_long,
+            "at most " + std::to_string(options_.limits.target_bytes) + " bytes are taken");
+      case HeadReader::State::too_large:
+        co_return co_await refuse(
+            Denial::header_too_large,
+            "at most " + std::to_string(options_.limits.header_bytes) + " bytes in " +
+                std::to_string(options_.limits.header_fields) + " fields are taken");
+      case HeadReader::State::more: break;
+    }
+    milliseconds timeout = options_.timeouts.idle;
+    if (!idle_) {
+      // One deadline for the whole head: each byte must not buy more time.
+      const SteadyTime now = loop().deadlines().now();
+      if (header_deadline == SteadyTime{}) header_deadline = now + options_.timeouts.header;
+      timeout = std::max(duration_cast<milliseconds>(header_deadline - now), milliseconds{1});
+    }
+    const Stream::Status status =
+        co_await stream_->more(timeout, std::max(Stream::kMaxBuffer, options_.limits.header_bytes + 2));
+    if (status == Stream::Status::ok) continue;
+    if (status == Stream::Status::timed_out && !idle_) {
+      co_return co_await refuse(Denial::too_slow, "the head was not complete in time");
+    }
+    co_return false;
+  }
+}
+
+// What a sound head must still not say. Also decides about the body and the connection.
+const char* Connection::check_request() {
+  const std::size_t hosts = request_.count(Known::host);
+  if (hosts > 1) return "more than one Host";
+  if (hosts == 0 && request_.minor_version == 1) return "no Host";
+  if (hosts == 1 && !valid_authority(request_.find(Known::host)->value)) return "a Host that is none";
+  framing_ = request_framing(request_);
+  if (framing_.fault) return framing_.fault;
+  body_ = BodyDecoder{framing_};
+  keep_alive_ = persists(request_);
+  return nullptr;
+}
+
+Task<bool> Connection::refuse(Denial denial, std::string detail) {
+  keep_alive_ = false;
+  refused_ = denial;
+  LocalReply local{denial, std::move(detail)};
+  co_await reply(std::move(local));
+  co_await linger();
+  co_return false;
+}
+
+Task<void> Connection::send_continue() {
+  if (!expects_continue_) co_return;
+  expects_continue_ = false;
+  if (stream_->size() > 0) co_return;  // it did not wait to be told
+  Pieces pieces;
+  pieces.add("HTTP/1.1 100 Continue\r\n\r\n");
+  co_await stream_->write(pieces, options_.timeouts.body_idle);
+}
+
+Task<void> Connection::reply(LocalReply reply) {
+  answer_early();
+  out_.clear();
+  append_local_reply(out_, reply, request_.method, loop().http_date(),
+                     keep_alive_ ? After::keep_alive : After::close);
+  Pieces pieces;
+  pieces.add(out_);
+  if (co_await stream_->write(pieces, options_.timeouts.body_idle) != Stream::Status::ok) {
+    keep_alive_ = false;
+  }
+}
+
+Task<void> Connection::reply(int status, std::string_view content_type, std::string_view body) {
+  answer_early();
+  out_.clear();
+  append_answer(out_, status, content_type, body, request_.method, loop().http_date(),
+                keep_alive_ ? After::keep_alive : After::close);
+  Pieces pieces;
+  pieces.add(out_);
+  if (co_await stream_->write(pieces, options_.timeouts.body_idle) != Stream::Status::ok) {
+    keep_alive_ = false;
+  }
+}
+
+void Connection::answer_early() {
+  // A client still asking whether to send its body may do so or not: nobody could tell its first
+  // bytes from the next request.
+  if (body_.failed() || expects_continue_ || body_.remaining() > kMaxDrain) keep_alive_ = false;
+}
+
+void Connection::cut(Cut how) {
+  keep_alive_ = false;
+  how == Cut::reset ? stream_->close_with_reset() : stream_->close();
+}
+
+Task<bool> Connection::finish() {
+  if (gone_ || !stream_->open()) co_return false;
+  std::size_t drained = 0;
+  while (keep_alive_ && !body_.done()) {
+    const BodyDecoder::Piece piece = body_.decode(stream_->data(), stream_->size());
+    stream_->consume(piece.wire);
+    drained += piece.wire;
+    if (body_.done()) break;
+    if (body_.failed() || drained > kMaxDrain ||
+        co_await stream_->more(options_.timeouts.body_idle) != Stream::Status::ok) {
+      keep_alive_ = false;
+    }
+  }
+  if (keep_alive_) co_return true;
+  if (!body_.done() || stream_->size() > 0) co_await linger();
+  co_return false;
+}
+
+// Closes without a reset that could overtake the answer on its way: says that no more will come,
+// then reads on for a while.
+Task<void> Connection::linger() {
+  stream_->shutdown_send();
+  std::size_t drained = 0;
+  const SteadyTime until = loop().deadlines().now() + kLinger;
+  for (;;) {
+    drained += stream_->size();
+    stream_->consume(stream_->size());
+    const SteadyTime now = loop().deadlines().now();
+    if (drained > kMaxDrain || now >= until) co_return;
+    if (co_await stream_->more(duration_cast<milliseconds>(until - now)) != Stream::Status::ok) {
+      co_return;
+    }
+  }
+}
+
+void Connection::abort() {
+  gone_ = true;
+  stream_->abort();
+  if (on_gone_) on_gone_();
+}
+
+}  // namespace weir::http

@@ -1,0 +1,53 @@
+#pragma once
+
+// One header field of a message: views into the head that holds it.
+
+#include <cstddef>
+#include <string_view>
+
+namespace weir::http {
+
+// Fields that the proxy itself reads, drops or re-makes; every other field is passed on as it came.
+enum class Known : unsigned char {
+  other,
+  authorization,
+  connection,
+  content_length,
+  date,
+  expect,
+  host,
+  http2_settings,
+  keep_alive,
+  proxy_authenticate,
+  proxy_authorization,
+  proxy_connection,
+  te,
+  trailer,
+  transfer_encoding,
+  upgrade,
+  via,
+  x_forwarded_for,
+  x_forwarded_host,
+  x_forwarded_proto,
+};
+
+struct Field {
+  std::string_view name, value;
+  Known known = Known::other;
+};
+
+// What the name means to the proxy; letter case does not matter.
+Known known_field(std::string_view name);
+
+// ASCII only, as field names and host names are; independent of any locale.
+constexpr char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
+
+constexpr bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i] && lower_case(a[i]) != lower_case(b[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace weir::http

@@ -1,0 +1,80 @@
+#pragma once
+
+// One event loop: the thread that runs it owns every connection, pool and deadline on it, and nothing
+// of those is touched from another thread. Others reach it only through post().
+
+#include <asio/awaitable.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "coordination/base/clock.h"
+#include "proxy/http/deadlines.h"
+
+namespace weir::http {
+
+using Executor = asio::io_context::executor_type;
+template <class T>
+using Task = asio::awaitable<T, Executor>;
+inline constexpr asio::use_awaitable_t<Executor> use_task{};
+
+class Loop {
+ public:
+  explicit Loop(const Clock& clock);
+
+  asio::io_context& context() { return context_; }
+  Executor executor() { return context_.get_executor(); }
+  Deadlines& deadlines() { return deadlines_; }
+  const Clock& clock() const { return clock_; }
+
+  // Runs until stop(), on the calling thread.
+  void run();
+  void stop();  // any thread
+  // Any thread; `work` then runs on the loop.
+  template <class Work>
+  void post(Work work) {
+    asio::post(context_, std::move(work));
+  }
+
+  // The time as a Date field has it, made once a second.
+  std::string_view http_date();
+
+ private:
+  void tick();
+
+  const Clock& clock_;
+  // The reactor's own locks are off (one thread per loop); the scheduler's stay on for post().
+  asio::io_context context_{ASIO_CONCURRENCY_HINT_UNSAFE_IO};
+  asio::executor_work_guard<Executor> work_{context_.get_executor()};
+  Deadlines deadlines_;
+  asio::steady_timer timer_{context_};
+  SteadyTime date_until_{};
+  std::string date_;
+};
+
+// One coroutine waits, an event wakes it. What happened is for the two to keep elsewhere: a wake
+// that nobody waits for leaves no trace, so look before you wait.
+class Wakeup {
+ public:
+  explicit Wakeup(Loop& loop) : loop_(loop) {}
+
+  Task<void> wait();
+  bool waiting() const { return handler_.has_value(); }
+  // Resumes the waiter before returning: only as the last thing an event handler does.
+  void wake_now();
+  // Resumes it from the loop: from anywhere on the loop's thread.
+  void wake();
+
+ private:
+  using Handler = asio::async_result<asio::use_awaitable_t<Executor>, void()>::handler_type;
+
+  Loop& loop_;
+  std::optional<Handler> handler_;
+};
+
+}  // namespace weir::http

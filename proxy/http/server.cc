@@ -1,0 +1,194 @@
+#include "proxy/http/server.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <cstring>
+#include <system_error>
+
+namespace weir::http {
+namespace {
+
+// Over the limit a connection still gets an answer, as long as these are few.
+constexpr std::size_t kTurnedAwayAtOnce = 64;
+// Out of file descriptors: nothing to do but wait until some come back.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+[[noreturn]] void fail(int error, const std::string& what) {
+  throw std::system_error(error, std::generic_category(), what);
+}
+
+// Binds and listens; -1 with errno set if that cannot be done.
+int listen_on(const sockaddr* address, socklen_t length, int family, bool first) {
+  const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  const int on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (!first) ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  bool bound = ::bind(fd, address, length) == 0;
+  // Now that the address is ours alone, let our other listeners in.
+  if (bound && first) bound = ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
+  if (bound && ::listen(fd, SOMAXCONN) == 0) return fd;
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+std::vector<int> listen_shared(const std::string& host, const std::string& port, std::size_t count) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found)) {
+    throw std::runtime_error(host + ": " + ::gai_strerror(error));
+  }
+  sockaddr_storage address{};
+  std::memcpy(&address, found->ai_addr, found->ai_addrlen);
+  socklen_t length = found->ai_addrlen;
+  const int family = found->ai_family;
+  ::freeaddrinfo(found);
+
+  std::vector<int> listeners;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int fd = listen_on(reinterpret_cast<sockaddr*>(&address), length, family, i == 0);
+    if (fd < 0) {
+      const int error = errno;
+      for (int other : listeners) ::close(other);
+      fail(error, host + ":" + port);
+    }
+    listeners.push_back(fd);
+    // Port 0 became a real one: the others are to share it.
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  }
+  return listeners;
+}
+
+std::string local_address(int listener) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  ::getnameinfo(reinterpret_cast<sockaddr*>(&address), length, host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
+  const std::string text = address.ss_family == AF_INET6 ? "[" + std::string{host} + "]" : host;
+  return text + ":" + port;
+}
+
+Server::Server(Loop& loop, int listener, std::atomic<std::size_t>& connections, Handler handler,
+               Refused refused)
+    : loop_(loop),
+      acceptor_(loop.context()),
+      pause_(loop.context()),
+      total_(connections),
+      handler_(std::move(handler)),
+      refused_(std::move(refused)) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
+  acceptor_.assign(address.ss_family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), listener);
+  acceptor_.non_blocking(true);
+}
+
+Server::~Server() = default;
+
+void Server::start() { asio::co_spawn(loop_.executor(), accept(), asio::detached); }
+
+Task<void> Server::accept() {
+  while (acceptor_.is_open()) {
+    std::error_code error;
+    asio::ip::tcp::socket socket(loop_.context());
+    co_await acceptor_.async_accept(socket, asio::redirect_error(use_task, error));
+    if (!error) {
+      take(std::move(socket));
+    } else if (error == asio::error::no_descriptors || error == std::errc::too_many_files_open_in_system ||
+               error == asio::error::no_memory || error == asio::error::no_buffer_space) {
+      pause_.expires_after(kAcceptPause);
+      co_await pause_.async_wait(asio::redirect_error(use_task, error));
+    }
+  }
+}
+
+void Server::take(asio::ip::tcp::socket socket) {
+  const std::size_t open = total_.fetch_add(1) + 1;
+  if (open > options_.limits.connections + kTurnedAwayAtOnce) {
+    total_.fetch_sub(1);
+    return;  // closed
+  }
+  auto connection = std::make_shared<Connection>(loop_, std::move(socket), options_);
+  connections_.insert(connection.get());
+  auto work = open > options_.limits.connections ? turn_away(connection) : serve(connection);
+  asio::co_spawn(loop_.executor(), std::move(work),
+                 [this, connection](std::exception_ptr) { forget(connection.get()); });
+}
+
+Task<void> Server::serve(std::shared_ptr<Connection> connection) {
+  // GCC 12 miscompiles co_await in the condition of a do loop, hence this form.
+  for (bool more = true; more;) {
+    if (!co_await connection->read_request()) {
+      if (connection->refused()) refused_(*connection, *connection->refused());
+      co_return;
+    }
+    if (draining_) connection->close_after_answer();
+    co_await handler_(*connection);
+    more = co_await connection->finish();
+  }
+}
+
+Task<void> Server::turn_away(std::shared_ptr<Connection> connection) {
+  if (!co_await connection->read_request()) co_return;
+  connection->close_after_answer();
+  LocalReply reply{Denial::queue_full, "all connections are in use"};
+  co_await connection->reply(std::move(reply));
+  refused_(*connection, Denial::queue_full);
+  co_await connection->finish();
+}
+
+void Server::forget(Connection* connection) {
+  connections_.erase(connection);
+  total_.fetch_sub(1);
+  if (draining_ && connections_.empty() && on_drained_) on_drained_();
+}
+
+void Server::drain() {
+  if (draining_) return;
+  draining_ = true;
+  // Whom the kernel has already let in must not find the door shut.
+  for (;;) {
+    std::error_code error;
+    asio::ip::tcp::socket socket(loop_.context());
+    acceptor_.accept(socket, error);
+    if (error) break;
+    take(std::move(socket));
+  }
+  std::error_code ignored;
+  acceptor_.close(ignored);
+  pause_.cancel();
+  for (Connection* connection : connections_) {
+    if (connection->idle()) {
+      connection->stream().abort();
+    } else {
+      connection->close_after_answer();
+    }
+  }
+  if (connections_.empty() && on_drained_) on_drained_();
+}
+
+std::size_t Server::busy_connections() const {
+  return static_cast<std::size_t>(std::count_if(
+      connections_.begin(), connections_.end(), [](const Connection* c) { return !c->idle(); }));
+}
+
+void Server::abort() {
+  for (Connection* connection : connections_) connection->abort();
+}
+
+}  // namespace weir::http

@@ -1,0 +1,185 @@
+#include "proxy/http/upstream.h"
+
+#include <algorithm>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+
+namespace weir::http {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A server is passed over for this long after its first refusal, twice as long after each further
+// one.
+constexpr milliseconds kFirstPause{500};
+constexpr milliseconds kLongestPause{30'000};
+// Kept connections are closed before a server of ordinary settings (5 s and more) would close them:
+// a request sent while its FIN is on the way is lost.
+constexpr milliseconds kMaxIdle{4'000};
+constexpr std::size_t kMaxIdlePerServer = 256;
+// How long the addresses of a name are taken to be right.
+constexpr milliseconds kNameValid{10'000};
+
+}  // namespace
+
+Outbound::Outbound(Outbound&& other) noexcept { *this = std::move(other); }
+
+Outbound& Outbound::operator=(Outbound&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  upstream_ = other.upstream_;
+  server_ = other.server_;
+  stream_ = std::move(other.stream_);
+  reused_ = other.reused_;
+  return *this;
+}
+
+void Outbound::keep() {
+  upstream_->rotation_.ended(server_);
+  upstream_->keep(server_, std::move(stream_));
+}
+
+void Outbound::release() {
+  if (!stream_) return;
+  upstream_->rotation_.ended(server_);
+  stream_->abort();
+  stream_.reset();
+}
+
+int Rotation::pick(SteadyTime now, const std::vector<bool>& tried) {
+  int best = -1;
+  const auto rank = [&](std::size_t i) {
+    const Server& server = servers_[i];
+    const bool passed_over = server.refusals > 0 && now < server.passed_over_until;
+    return std::pair{passed_over ? server.passed_over_until : SteadyTime::min(), server.under_way};
+  };
+  for (std::size_t step = 1; step <= servers_.size(); ++step) {
+    const std::size_t i = (last_ + step) % servers_.size();
+    if (!tried.empty() && tried[i]) continue;
+    if (best < 0 || rank(i) < rank(static_cast<std::size_t>(best))) best = static_cast<int>(i);
+  }
+  if (best >= 0) last_ = static_cast<std::size_t>(best);
+  return best;
+}
+
+void Rotation::refused(std::size_t index, SteadyTime now) {
+  Server& server = servers_[index];
+  const int doublings = std::min(server.refusals++, 10);
+  server.passed_over_until = now + std::min(kFirstPause * (1 << doublings), kLongestPause);
+}
+
+Upstream::Upstream(Loop& loop, const UpstreamOptions& options)
+    : loop_(loop), options_(options), rotation_(options.servers.size()) {
+  for (const ServerAddress& address : options_.servers) {
+    Server& server = servers_.emplace_back();
+    server.address = address;
+    std::error_code not_literal;
+    const auto literal = asio::ip::make_address(address.host, not_literal);
+    if (!not_literal) {
+      server.endpoints.emplace_back(literal, address.port);
+      server.resolved_at = SteadyTime::max();
+    }
+  }
+}
+
+Upstream::~Upstream() {
+  for (Server& server : servers_) {
+    for (const auto& stream : server.idle) {
+      stream->on_event(nullptr);
+      stream->close();
+    }
+  }
+}
+
+Outbound Upstream::outbound(std::size_t server, std::shared_ptr<Stream> stream, bool reused) {
+  Outbound result;
+  result.upstream_ = this;
+  result.server_ = server;
+  result.stream_ = std::move(stream);
+  result.reused_ = reused;
+  rotation_.began(server);
+  return result;
+}
+
+Outbound Upstream::take_idle() {
+  const int picked = rotation_.pick(loop_.deadlines().now(), {});
+  auto& idle = servers_[static_cast<std::size_t>(picked)].idle;
+  if (idle.empty()) return {};
+  std::shared_ptr<Stream> stream = std::move(idle.back());
+  idle.pop_back();
+  stream->on_event(nullptr);
+  return outbound(static_cast<std::size_t>(picked), std::move(stream), true);
+}
+
+void Upstream::keep(std::size_t index, std::shared_ptr<Stream> stream) {
+  auto& idle = servers_[index].idle;
+  if (idle.size() == kMaxIdlePerServer) drop_idle(index, idle.front().get());
+  // Whatever comes now, an end or bytes that nobody asked for, the connection is of no more use.
+  stream->on_event([this, index, raw = stream.get()] { drop_idle(index, raw); });
+  idle.push_back(std::move(stream));
+  idle.back()->watch();
+}
+
+void Upstream::drop_idle(std::size_t index, Stream* stream) {
+  auto& idle = servers_[index].idle;
+  const auto found =
+      std::find_if(idle.begin(), idle.end(), [&](const auto& kept) { return kept.get() == stream; });
+  if (found == idle.end()) return;
+  const std::shared_ptr<Stream> dropped = std::move(*found);
+  idle.erase(found);
+  dropped->on_event(nullptr);
+  dropped->close();
+}
+
+Task<Outbound> Upstream::connect(std::shared_ptr<Stream>& current) {
+  std::vector<bool> tried(servers_.size());
+  for (;;) {
+    const int picked = rotation_.pick(loop_.deadlines().now(), tried);
+    if (picked < 0) co_return Outbound{};
+    const auto server = static_cast<std::size_t>(picked);
+    tried[server] = true;
+    const Stream::Status status = co_await connect_to(server, current);
+    if (status == Stream::Status::aborted) co_return Outbound{};
+    if (status == Stream::Status::ok) {
+      rotation_.accepted(server);
+      co_return outbound(server, current, false);
+    }
+    rotation_.refused(server, loop_.deadlines().now());
+  }
+}
+
+Task<Stream::Status> Upstream::connect_to(std::size_t index, std::shared_ptr<Stream>& current) {
+  Server& server = servers_[index];
+  const SteadyTime now = loop_.deadlines().now();
+  current = std::make_shared<Stream>(loop_, asio::ip::tcp::socket{loop_.context()});
+  if (server.endpoints.empty()) {
+    co_await resolve(shared_from_this(), index);
+  } else if (server.resolved_at != SteadyTime::max() && now - server.resolved_at > kNameValid) {
+    asio::co_spawn(loop_.executor(), resolve(shared_from_this(), index), asio::detached);
+  }
+  Stream::Status status = current->aborted() ? Stream::Status::aborted : Stream::Status::reset;
+  const std::vector<asio::ip::tcp::endpoint> endpoints = server.endpoints;
+  for (const auto& endpoint : endpoints) {
+    if (status == Stream::Status::aborted) break;
+    status = co_await current->connect(endpoint, options_.connect_timeout);
+    if (status == Stream::Status::ok) break;
+  }
+  co_return status;
+}
+
+// The name's addresses, as they are now. Old ones stay in use while none can be had.
+Task<void> Upstream::resolve(std::shared_ptr<Upstream> self, std::size_t index) {
+  Server& server = self->servers_[index];
+  if (server.resolving && !server.endpoints.empty()) co_return;
+  server.resolving = true;
+  asio::ip::tcp::resolver resolver(self->loop_.context());
+  std::error_code error;
+  const auto found = co_await resolver.async_resolve(
+      server.address.host, std::to_string(server.address.port), asio::redirect_error(use_task, error));
+  server.resolving = false;
+  if (error) co_return;
+  server.resolved_at = self->loop_.deadlines().now();
+  server.endpoints.assign(found.begin(), found.end());
+}
+
+}  // namespace weir::http

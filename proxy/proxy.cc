@@ -1,0 +1,72 @@
+#include "proxy/proxy.h"
+
+#include <algorithm>
+
+#include "proxy/exchange.h"
+
+namespace weir {
+namespace {
+
+// The previous upstream if nothing about it changed, so that its connections live on.
+std::shared_ptr<http::Upstream> upstream_for(const UpstreamOptions& options, const Setup* previous,
+                                             http::Loop& loop) {
+  if (previous) {
+    for (const auto& upstream : previous->upstreams) {
+      const UpstreamOptions& old = upstream->options();
+      if (old.name == options.name && old.servers == options.servers &&
+          old.connect_timeout == options.connect_timeout &&
+          old.response_timeout == options.response_timeout) {
+        return upstream;
+      }
+    }
+  }
+  return std::make_shared<http::Upstream>(loop, options);
+}
+
+}  // namespace
+
+Setup::Setup(const Settings& settings, const Setup* previous, http::Loop& loop, ProxyStats& stats)
+    : routes(settings.rules, settings.default_rule, settings.tenant),
+      trusted(settings.trusted_proxies),
+      escaped_slashes(settings.escaped_slashes) {
+  for (const UpstreamOptions& options : settings.upstreams) {
+    upstreams.push_back(upstream_for(options, previous, loop));
+  }
+  for (std::size_t i = 0; i <= routes.size(); ++i) {
+    const Rule& rule = routes.rule(i);
+    const auto upstream = std::find_if(upstreams.begin(), upstreams.end(), [&](const auto& candidate) {
+      return candidate->options().name == rule.upstream;
+    });
+    per_rule.push_back({&stats.rule(rule.name), upstream->get(), &stats.upstream(rule.upstream)});
+  }
+}
+
+void Proxy::configure(const Settings& settings, AccessLog access_log) {
+  setup_ = std::make_shared<const Setup>(settings, setup_.get(), loop_, stats_);
+  access_log_ = std::move(access_log);
+}
+
+http::Task<void> Proxy::serve(http::Connection& connection) {
+  const SteadyTime began = access_log_ ? loop_.clock().steady_now() : SteadyTime{};
+  Exchange exchange(setup_, connection);
+  co_await exchange.run();
+  exchange.stats().count(exchange.ending());
+  if (access_log_) {
+    access_log_({connection.peer_text(), connection.request().method, connection.request().target,
+                 exchange.rule().name, exchange.status(), exchange.ending(),
+                 std::chrono::duration_cast<std::chrono::microseconds>(loop_.clock().steady_now() - began)});
+  }
+}
+
+void Proxy::refused(const http::Connection& connection, http::Denial denial) {
+  const Ending ending = denial == http::Denial::queue_full ? Ending::queue_full : Ending::malformed;
+  const std::string& rule = setup_->routes.rule(setup_->routes.size()).name;
+  setup_->per_rule.back().stats->count(ending);
+  if (access_log_) {
+    // The head may not have been read, so that there is nothing to tell of it.
+    access_log_({connection.peer_text(), "", "", rule, http::status_of(denial), ending,
+                 std::chrono::microseconds{0}});
+  }
+}
+
+}  // namespace weir

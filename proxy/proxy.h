@@ -1,0 +1,73 @@
+#pragma once
+
+// The proxy on one loop: what a request needs from outside itself. Owned by its loop's thread.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proxy/forwarded.h"
+#include "proxy/http/connection.h"
+#include "proxy/http/upstream.h"
+#include "proxy/path.h"
+#include "proxy/route.h"
+#include "proxy/stats.h"
+
+namespace weir {
+
+// What the configuration says to the proxy. Constant, shared by all loops.
+struct Settings {
+  std::vector<Rule> rules;
+  Rule default_rule;
+  TenantSource tenant;
+  std::vector<UpstreamOptions> upstreams;
+  EscapedSlashes escaped_slashes = EscapedSlashes::reject;
+  std::vector<std::string> trusted_proxies;
+};
+
+// One request as the access log tells it.
+struct AccessRecord {
+  std::string_view client, method, target, rule;
+  int status;  // 0: none was sent
+  Ending ending;
+  std::chrono::microseconds took;
+};
+using AccessLog = std::function<void(const AccessRecord&)>;
+
+// Settings made ready for use on one loop. An exchange holds the one it began with.
+struct Setup {
+  Setup(const Settings& settings, const Setup* previous, http::Loop& loop, ProxyStats& stats);
+
+  Routes routes;
+  TrustedProxies trusted;
+  EscapedSlashes escaped_slashes;
+  std::vector<std::shared_ptr<http::Upstream>> upstreams;
+  struct PerRule {
+    RuleStats* stats;
+    http::Upstream* upstream;
+    UpstreamStats* upstream_stats;
+  };
+  std::vector<PerRule> per_rule;  // by Routed::rule_index
+};
+
+class Proxy {
+ public:
+  Proxy(http::Loop& loop, ProxyStats& stats) : loop_(loop), stats_(stats) {}
+
+  // Holds from the next request on. An upstream that did not change keeps its connections.
+  void configure(const Settings& settings, AccessLog access_log);
+  // Serves one request: the handler of an http::Server.
+  http::Task<void> serve(http::Connection& connection);
+  // Counts one that never got that far.
+  void refused(const http::Connection& connection, http::Denial denial);
+
+ private:
+  http::Loop& loop_;
+  ProxyStats& stats_;
+  std::shared_ptr<const Setup> setup_;
+  AccessLog access_log_;  // empty: off
+};
+
+}  // namespace weir

@@ -1,0 +1,220 @@
+// What one client may ask of Weir in bytes, fields, time and connections, and what it is told
+// beyond that.
+
+#include <gtest/gtest.h>
+
+#include "tests/support/answers.h"
+#include "tests/support/raw_client.h"
+#include "tests/support/weird_process.h"
+
+namespace weir::test {
+namespace {
+
+using std::chrono::steady_clock;
+
+class Limits : public testing::Test {
+ protected:
+  explicit Limits(const std::string& rest = "")
+      : weird_(Config{.servers = {upstream_.url()}, .rest = rest}) {}
+
+  void expect_refused(std::string_view request, int status) {
+    RawClient client(weird_.port());
+    client.send(request);
+    expect_problem(client.read_answer(), status);
+    EXPECT_EQ(client.read_to_end(), "");
+    EXPECT_EQ(upstream_.connections(), 0);
+  }
+  void expect_served(std::string_view request) {
+    RawClient client(weird_.port());
+    client.send(request);
+    EXPECT_EQ(client.read_answer().status, 200);
+  }
+
+  FakeUpstream upstream_{serve(answer(200, "ok"))};
+  WeirdProcess weird_;
+};
+
+std::string with_fields(int count) {
+  std::string head = "GET / HTTP/1.1\r\nHost: h\r\n";
+  for (int i = 1; i < count; ++i) head += "X-" + std::to_string(i) + ": y\r\n";
+  return head + "\r\n";
+}
+
+std::string with_header_bytes(std::size_t count) {
+  return lines({"GET / HTTP/1.1", "Host: h", "X: " + std::string(count, 'x')});
+}
+
+std::string with_target_bytes(std::size_t count) {
+  return lines({"GET /" + std::string(count - 1, 'x') + " HTTP/1.1", "Host: h"});
+}
+
+TEST_F(Limits, TooManyHeaderBytesAre431) {
+  expect_refused(with_header_bytes(32768), 431);
+  expect_served(with_header_bytes(30000));
+}
+
+TEST_F(Limits, AHeaderWithoutEndIs431) {
+  // Many times the limit: it must be refused for its size, long before its end.
+  RawClient client(weird_.port());
+  client.send("GET / HTTP/1.1\r\nHost: h\r\nX: ");
+  const std::string piece(65536, 'x');
+  for (int i = 0; i < 64 && client.send_until_stuck(piece, 500ms) == piece.size(); ++i) {
+  }
+  expect_problem(client.read_answer(), 431);
+  client.wait_for_end();
+}
+
+TEST_F(Limits, TooManyHeaderFieldsAre431) {
+  expect_refused(with_fields(101), 431);
+  expect_served(with_fields(100));
+}
+
+TEST_F(Limits, TooLongATargetIs414) {
+  expect_refused(with_target_bytes(8193), 414);
+  expect_served(with_target_bytes(8192));
+}
+
+class SmallLimits : public Limits {
+ protected:
+  SmallLimits() : Limits("limits: {header_bytes: 1024, header_fields: 5, target_bytes: 100}") {}
+};
+
+TEST_F(SmallLimits, AreTakenFromTheConfiguration) {
+  expect_refused(with_header_bytes(1024), 431);
+  expect_refused(with_fields(6), 431);
+  expect_refused(with_target_bytes(101), 414);
+  expect_served(with_header_bytes(800));
+  expect_served(with_fields(5));
+  expect_served(with_target_bytes(100));
+}
+
+class Timeouts : public Limits {
+ protected:
+  Timeouts() : Limits("timeouts: {header: 400ms, body_idle: 400ms, idle: 400ms}") {}
+};
+
+TEST_F(Timeouts, AHeaderThatDoesNotComeToItsEndIs408) {
+  const auto start = steady_clock::now();
+  expect_refused("GET / HTTP/1.1\r\nHost: h\r\n", 408);
+  EXPECT_GE(steady_clock::now() - start, 400ms);
+}
+
+TEST_F(Timeouts, AHeaderThatTricklesInIs408AllTheSame) {
+  RawClient client(weird_.port());
+  client.send("GET / HTTP/1.1\r\nHost: h\r\nX: ");
+  const auto deadline = steady_clock::now() + patience;
+  while (client.quiet_for(50ms) && steady_clock::now() < deadline) client.send("x");
+  expect_problem(client.read_answer(), 408);
+}
+
+TEST_F(Timeouts, TheSecondHeaderOnAConnectionHasItsOwnTime) {
+  RawClient client(weird_.port());
+  EXPECT_EQ(client.get("/").status, 200);
+  client.send("GET / HTTP/1.1\r\nHos");
+  expect_problem(client.read_answer(), 408);
+}
+
+TEST_F(Timeouts, ABodyThatPausesTooLongIs408) {
+  for (const std::string& half :
+       {lines({"POST / HTTP/1.1", "Host: h", "Content-Length: 10"}) + "half",
+        lines({"POST / HTTP/1.1", "Host: h", "Transfer-Encoding: chunked"}) + chunk("half")}) {
+    RawClient client(weird_.port());
+    client.send(half);
+    expect_problem(client.read_answer(), 408);
+    client.wait_for_end();
+  }
+  for (int connection = 1; connection <= upstream_.connections(); ++connection) {
+    upstream_.wait_for_closing(connection);
+  }
+  for (const Received& request : upstream_.requests()) EXPECT_FALSE(request.body_complete);
+}
+
+TEST_F(Timeouts, ABodyMayTakeLongIfItKeepsComing) {
+  RawClient client(weird_.port());
+  client.send(lines({"POST / HTTP/1.1", "Host: h", "Content-Length: 8"}));
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(client.quiet_for(100ms));
+    client.send("x");
+  }
+  EXPECT_EQ(client.read_answer().status, 200);
+}
+
+TEST_F(Timeouts, AnIdleConnectionIsClosedWithoutAWord) {
+  RawClient client(weird_.port());
+  EXPECT_EQ(client.get("/").status, 200);
+  const auto start = steady_clock::now();
+  EXPECT_EQ(client.read_to_end(), "");
+  EXPECT_EQ(client.ending(), Ending::fin);
+  EXPECT_GE(steady_clock::now() - start, 300ms);
+}
+
+TEST_F(Timeouts, AConnectionThatNeverSendsAnythingIsClosed) {
+  RawClient client(weird_.port());
+  client.wait_for_end();
+}
+
+TEST(NoTimeouts, AThinkingUpstreamIsNotAnIdleClient) {
+  Gate asked, go_on;
+  FakeUpstream upstream(after_request([&](UpstreamConnection& connection) {
+    asked.open();
+    connection.wait(go_on);
+    connection.send(answer(200, "thought about it"));
+  }));
+  WeirdProcess weird({.servers = {upstream.url()},
+                      .rest = "timeouts: {header: 200ms, body_idle: 200ms, idle: 200ms}"});
+  RawClient client(weird.port());
+  client.send(lines({"POST / HTTP/1.1", "Host: h", "Content-Length: 2"}) + "hi");
+  asked.wait();
+  EXPECT_TRUE(client.quiet_for(800ms));
+  go_on.open();
+  EXPECT_EQ(client.read_answer().body, "thought about it");
+}
+
+TEST(ConnectionLimit, BeyondItClientsGet503UntilOneLeaves) {
+  FakeUpstream upstream(serve(answer(200, "ok")));
+  WeirdProcess weird({.servers = {upstream.url()}, .rest = "limits: {connections: 3}"});
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back(weird.port());
+    EXPECT_EQ(clients.back().get("/").status, 200);
+  }
+  RawClient one_too_many(weird.port());
+  one_too_many.send(lines({"GET / HTTP/1.1", "Host: h"}));
+  expect_problem(one_too_many.read_answer(), 503);
+  one_too_many.wait_for_end();
+  EXPECT_EQ(clients[0].get("/").status, 200) << "those who are in stay in";
+
+  clients.pop_back();
+  const auto deadline = steady_clock::now() + patience;
+  int status = 503;
+  while (status == 503 && steady_clock::now() < deadline) status = get(weird.port(), "/").status;
+  EXPECT_EQ(status, 200);
+}
+
+TEST(OpenFiles, RunningOutOfThemIsSurvived) {
+  FakeUpstream upstream(serve(answer(200, "ok")));
+  WeirdProcess weird({.servers = {upstream.url()}}, {.arguments = {}, .open_files = 64});
+  EXPECT_EQ(get(weird.port(), "/before").status, 200);
+  {
+    // The kernel completes the handshake of those that cannot be accepted.
+    std::vector<RawClient> crowd;
+    for (int i = 0; i < 100; ++i) crowd.emplace_back(weird.port());
+    for (RawClient& client : crowd) client.send("GET / HTTP/1.1\r\n");
+    RawClient latecomer(weird.port());
+    latecomer.send(lines({"GET /latecomer HTTP/1.1", "Host: h"}));
+    EXPECT_FALSE(weird.wait_for_exit(300ms)) << weird.log();
+  }
+  const auto deadline = steady_clock::now() + patience;
+  bool served = false;
+  while (!served && steady_clock::now() < deadline) {
+    try {
+      served = get(weird.port(), "/after").status == 200;
+    } catch (const MalformedMessage&) {
+      // Turned away; there may be no descriptor free yet.
+    }
+  }
+  EXPECT_TRUE(served);
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,171 @@
+// A changed file is taken over as a whole or not at all, whichever way it was changed.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "tests/support/answers.h"
+#include "tests/support/raw_client.h"
+#include "tests/support/weird_process.h"
+
+namespace weir::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two upstreams to tell configurations apart by.
+class Reload : public testing::Test {
+ protected:
+  Config pointing_at(const FakeUpstream& upstream) { return {.servers = {upstream.url()}}; }
+
+  void wait_for_reloads(const WeirdProcess& weird, const std::string& result, int count) {
+    weird.wait_for_metric("weir_config_reloads_total", {{"result", result}}, count);
+  }
+
+  FakeUpstream old_{serve(answer(200, "old"))};
+  FakeUpstream new_{serve(answer(200, "new"))};
+};
+
+TEST_F(Reload, SighupReadsTheFileAgain) {
+  WeirdProcess weird(pointing_at(old_));
+  RawClient client(weird.port());
+  EXPECT_EQ(client.get("/").body, "old");
+  weird.signal(SIGHUP);
+  wait_for_reloads(weird, "ok", 1);
+  EXPECT_EQ(client.get("/").body, "old");
+  weird.write_config(pointing_at(new_));
+  weird.signal(SIGHUP);
+  wait_for_reloads(weird, "ok", 2);
+  EXPECT_EQ(client.get("/").body, "new") << "connections that are open follow too";
+  EXPECT_EQ(get(weird.port(), "/").body, "new");
+}
+
+TEST_F(Reload, AFileRenamedOverTheOldOneIsNoticed) {
+  WeirdProcess weird(pointing_at(old_));
+  EXPECT_EQ(get(weird.port(), "/").body, "old");
+  weird.write_config(pointing_at(new_));
+  wait_for_reloads(weird, "ok", 1);
+  EXPECT_EQ(get(weird.port(), "/").body, "new");
+  weird.write_config(pointing_at(old_));
+  wait_for_reloads(weird, "ok", 2);
+  EXPECT_EQ(get(weird.port(), "/").body, "old");
+}
+
+TEST_F(Reload, AFileWrittenInPlaceIsNoticed) {
+  WeirdProcess weird(pointing_at(old_));
+  EXPECT_EQ(get(weird.port(), "/").body, "old");
+  write_file(weird.config_file(), pointing_at(new_).yaml());
+  // Half of it may be read, and refused, on the way.
+  wait_for_reloads(weird, "ok", 1);
+  EXPECT_EQ(get(weird.port(), "/").body, "new");
+}
+
+TEST_F(Reload, ASymlinkSwappedAsKubernetesDoesItIsNoticed) {
+  // A ConfigMap's volume: weir.yaml -> ..data/weir.yaml, ..data -> a directory per version.
+  TemporaryDirectory volume;
+  const auto publish = [&](const std::string& version, const Config& config) {
+    const fs::path directory = volume.path() / version;
+    fs::create_directory(directory);
+    write_file(directory / "weir.yaml", config.yaml());
+    fs::create_directory_symlink(version, volume.path() / "..data_tmp");
+    fs::rename(volume.path() / "..data_tmp", volume.path() / "..data");
+  };
+  publish("..1", pointing_at(old_));
+  fs::create_symlink("..data/weir.yaml", volume.path() / "weir.yaml");
+
+  WeirdProcess weird(volume.path() / "weir.yaml", {});
+  EXPECT_EQ(get(weird.port(), "/").body, "old");
+  publish("..2", pointing_at(new_));
+  fs::remove_all(volume.path() / "..1");
+  wait_for_reloads(weird, "ok", 1);
+  EXPECT_EQ(get(weird.port(), "/").body, "new");
+  publish("..3", pointing_at(old_));
+  fs::remove_all(volume.path() / "..2");
+  wait_for_reloads(weird, "ok", 2);
+  EXPECT_EQ(get(weird.port(), "/").body, "old");
+}
+
+TEST_F(Reload, AnInvalidFileChangesNothingAndIsCountedAndLogged) {
+  WeirdProcess weird(pointing_at(old_));
+  Config invalid = pointing_at(new_);
+  invalid.rest = "no_such_field: 1";
+  weird.write_config(invalid);
+  wait_for_reloads(weird, "failed", 1);
+  EXPECT_EQ(weird.metric("weir_config_reloads_total", {{"result", "ok"}}), 0);
+  EXPECT_TRUE(weird.wait_for_log("no_such_field"));
+  EXPECT_EQ(get(weird.port(), "/").body, "old");
+  EXPECT_EQ(weird.admin("/readyz").status, 200);
+
+  weird.write_config(pointing_at(new_));
+  wait_for_reloads(weird, "ok", 1);
+  EXPECT_EQ(get(weird.port(), "/").body, "new");
+}
+
+TEST_F(Reload, AFileThatIsGoneChangesNothing) {
+  WeirdProcess weird(pointing_at(old_));
+  fs::remove(weird.config_file());
+  weird.signal(SIGHUP);
+  wait_for_reloads(weird, "failed", 1);
+  EXPECT_EQ(get(weird.port(), "/").body, "old");
+  weird.write_config(pointing_at(new_));
+  wait_for_reloads(weird, "ok", 1);
+  EXPECT_EQ(get(weird.port(), "/").body, "new");
+}
+
+TEST_F(Reload, WhatNeedsARestartIsRefusedWhole) {
+  WeirdProcess weird(pointing_at(old_));
+  int failed = 0;
+  const auto expect_refused = [&](const std::string& field, const std::string& yaml) {
+    SCOPED_TRACE(field);
+    replace_file(weird.config_file(), yaml);
+    wait_for_reloads(weird, "failed", ++failed);
+    EXPECT_EQ(weird.metric("weir_config_reloads_total", {{"result", "failed"}}), failed);
+    EXPECT_EQ(get(weird.port(), "/").body, "old") << "part of it was taken over";
+    EXPECT_TRUE(weird.wait_for_log(field));
+  };
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string yaml = pointing_at(new_).yaml();
+    return yaml.replace(yaml.find(from), from.size(), to);
+  };
+  expect_refused("listen", changed("listen: 127.0.0.1:0", "listen: 127.0.0.2:0"));
+  expect_refused("admin", changed("admin: 127.0.0.1:0", "admin: 127.0.0.2:0"));
+  expect_refused("workers", changed("workers: 2", "workers: 3"));
+  expect_refused("coordination", pointing_at(new_).yaml() + "coordination: {replicas: 2}\n");
+  EXPECT_EQ(weird.metric("weir_config_reloads_total", {{"result", "ok"}}), 0);
+}
+
+TEST_F(Reload, ARequestUnderWayIsNotDisturbed) {
+  Gate go_on;
+  FakeUpstream thinking(after_request([&](UpstreamConnection& connection) {
+    connection.wait(go_on);
+    connection.send(answer(200, "thought"));
+  }));
+  WeirdProcess weird(pointing_at(thinking));
+  RawClient client(weird.port());
+  client.send(lines({"GET / HTTP/1.1", "Host: h"}));
+  thinking.wait_for_requests(1);
+  weird.write_config(pointing_at(new_));
+  wait_for_reloads(weird, "ok", 1);
+  go_on.open();
+  EXPECT_EQ(client.read_answer().body, "thought");
+  EXPECT_EQ(client.get("/").body, "new");
+}
+
+TEST_F(Reload, RulesAndLimitsFollow) {
+  WeirdProcess weird(pointing_at(old_));
+  RawClient client(weird.port());
+  EXPECT_EQ(client.get("/").status, 200);
+  Config changed = pointing_at(old_);
+  changed.rest =
+      "limits: {target_bytes: 50}\n"
+      "rules:\n  - {name: fresh, match: {path: /fresh}, unlimited: true}";
+  weird.write_config(changed);
+  wait_for_reloads(weird, "ok", 1);
+  EXPECT_EQ(get(weird.port(), "/fresh").status, 200);
+  weird.wait_for_metric("weir_requests_total", {{"rule", "fresh"}, {"outcome", "ok"}}, 1);
+  EXPECT_EQ(get(weird.port(), "/" + std::string(60, 'x')).status, 414);
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,180 @@
+#include "tests/support/weird_process.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <fstream>
+#include <iostream>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+namespace weir::test {
+namespace {
+
+std::string weird_binary() {
+  const char* given = ::getenv("WEIRD_BINARY");
+  return given != nullptr ? given : WEIRD_BINARY;
+}
+
+Launch with_config(Launch launch, const std::filesystem::path& file) {
+  if (!file.empty()) launch.arguments.insert(launch.arguments.begin(), {"--config", file.string()});
+  return launch;
+}
+
+std::string indented(const std::string& text, std::string_view by) {
+  std::istringstream in(text);
+  std::string line, out;
+  while (std::getline(in, line)) out.append(by).append(line).append("\n");
+  return out;
+}
+
+void expect_no_sanitizer_report(const std::string& log) {
+  for (const char* sign :
+       {"AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:"}) {
+    if (log.find(sign) == std::string::npos) continue;
+    ADD_FAILURE() << "weird printed a sanitizer's report:\n" << log;
+    return;
+  }
+}
+
+}  // namespace
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+const bool sanitized = true;
+#else
+const bool sanitized = false;
+#endif
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string name = (std::filesystem::temp_directory_path() / "weir-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+  path_ = name;
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out) throw std::runtime_error("cannot write " + path.string());
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view text) {
+  const std::filesystem::path fresh = path.string() + ".new";
+  write_file(fresh, text);
+  std::filesystem::rename(fresh, path);
+}
+
+std::string Config::yaml() const {
+  std::ostringstream out;
+  out << "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n"
+      << "workers: " << workers << "\n"
+      << "drain_timeout: " << drain_timeout << "\n"
+      << "default: " << default_rule << "\n";
+  if (!rest.empty()) out << rest << "\n";
+  out << "upstreams:\n  main:\n    servers: [";
+  for (std::size_t i = 0; i < servers.size(); ++i) out << (i == 0 ? "" : ", ") << servers[i];
+  out << "]\n" << indented(upstream, "    ");
+  return out.str();
+}
+
+WeirdProcess::WeirdProcess(const Config& config, const Launch& launch)
+    : file_((write_file(directory_.path() / "weir.yaml", config.yaml()),
+             directory_.path() / "weir.yaml")),
+      child_(weird_binary(), with_config(launch, file_)) {
+  learn_ports();
+}
+
+WeirdProcess::WeirdProcess(const std::filesystem::path& file, const Launch& launch)
+    : file_(file), child_(weird_binary(), with_config(launch, file_)) {
+  learn_ports();
+}
+
+void WeirdProcess::learn_ports() {
+  static const std::regex ports(
+      R"(listening on 127\.0\.0\.1:(\d+), admin on 127\.0\.0\.1:(\d+)[^\d])");
+  std::smatch match;
+  // The rest of the line may come later than its beginning.
+  if (child_.wait_for_stderr("admin on 127.0.0.1:")) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      const std::string text = log();
+      if (std::regex_search(text, match, ports)) {
+        port_ = static_cast<std::uint16_t>(std::stoi(match[1]));
+        admin_port_ = static_cast<std::uint16_t>(std::stoi(match[2]));
+        return;
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  throw std::runtime_error("weird did not start: " + log());
+}
+
+WeirdProcess::~WeirdProcess() {
+  signal(SIGTERM);
+  if (const auto exit = wait_for_exit(); !exit) {
+    ADD_FAILURE() << "weird did not stop; its log:\n" << log();
+  } else if (exit->signal != 0) {
+    ADD_FAILURE() << "weird was ended by signal " << exit->signal << "; its log:\n" << log();
+  }
+  expect_no_sanitizer_report(log());
+  if (testing::Test::HasFailure()) std::cerr << "the log of weird:\n" << log();
+}
+
+long WeirdProcess::resident_kib() const {
+  std::ifstream status("/proc/" + std::to_string(child_.pid()) + "/status");
+  std::string word;
+  while (status >> word) {
+    long kib;
+    if (word == "VmRSS:" && status >> kib) return kib;
+  }
+  throw std::runtime_error("no VmRSS");
+}
+
+double WeirdProcess::metric(std::string_view name, const Labels& labels) const {
+  const Answer answer = admin("/metrics");
+  if (answer.status != 200)
+    throw std::runtime_error("/metrics answers " + std::to_string(answer.status));
+  std::istringstream in(answer.body);
+  std::string line;
+  double sum = 0;
+  while (std::getline(in, line)) {
+    const auto name_end = line.find_first_of("{ ");
+    if (std::string_view(line).substr(0, name_end) != name) continue;
+    bool matches = true;
+    for (const auto& [label, value] : labels) {
+      matches &= line.find(label + "=\"" + value + "\"") != std::string::npos;
+    }
+    if (matches) sum += std::stod(line.substr(line.rfind(' ')));
+  }
+  return sum;
+}
+
+void WeirdProcess::wait_for_metric(std::string_view name, const Labels& labels,
+                                   double at_least) const {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (metric(name, labels) < at_least) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw TimedOut(std::string(name) + " never came to " + std::to_string(at_least) + ":\n" +
+                     admin("/metrics").body);
+    }
+    std::this_thread::sleep_for(10ms);
+  }
+}
+
+Finished run_weird(const Launch& launch) {
+  ChildProcess child(weird_binary(), launch);
+  const auto exit = child.wait_for_exit();
+  if (!exit) throw TimedOut("weird did not end: " + child.standard_error());
+  expect_no_sanitizer_report(child.standard_error());
+  EXPECT_EQ(exit->signal, 0) << child.standard_error();
+  return {exit->code, child.standard_output(), child.standard_error()};
+}
+
+}  // namespace weir::test
