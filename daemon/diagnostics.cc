@@ -1,6 +1,5 @@
 #include "daemon/diagnostics.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -36,7 +35,8 @@ void Diagnostics::fail(const std::string& path, const std::string& what) {
 
 void Diagnostics::fail_at(const Origin& origin, const std::string& path, const std::string& what) {
   failed_.insert(path);
-  errors_.push_back({origin, render(origin, path, what)});
+  int line = origin.line == 0 ? std::numeric_limits<int>::max() : origin.line;
+  errors_.emplace(line, render(origin, path, what));
 }
 
 bool Diagnostics::good(const std::string& path) const {
@@ -53,18 +53,10 @@ void Diagnostics::require(bool condition, const std::string& path, const std::st
 }
 
 std::vector<std::string> Diagnostics::errors() const {
-  auto rank = [](const Error* error) {
-    int line = error->origin.line;
-    return line == 0 ? std::numeric_limits<int>::max() : line;
-  };
-  std::vector<const Error*> ordered;
-  for (const Error& error : errors_) ordered.push_back(&error);
-  std::ranges::stable_sort(ordered, {}, rank);
-
   std::vector<std::string> lines;
   std::set<std::string_view> seen;
-  for (const Error* error : ordered) {
-    if (seen.insert(error->text).second) lines.push_back(error->text);
+  for (const auto& [line, text] : errors_) {
+    if (seen.insert(text).second) lines.push_back(text);
   }
   return lines;
 }

@@ -40,14 +40,9 @@ class Diagnostics {
   std::vector<std::string> errors() const;
 
  private:
-  struct Error {
-    Origin origin;
-    std::string text;
-  };
-
-  std::map<std::string, Origin> origins_;  // by path
-  std::set<std::string> failed_;           // paths
-  std::vector<Error> errors_;
+  std::map<std::string, Origin> origins_;   // by path
+  std::set<std::string> failed_;            // paths
+  std::multimap<int, std::string> errors_;  // by line; those of one line as they came
 };
 
 // Text from the user made fit for one line of output: no control bytes, not too long.

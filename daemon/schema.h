@@ -13,6 +13,7 @@
 // What one field allows depending on another is in config_checks.cc.
 
 #include "daemon/config.h"
+#include "daemon/schema_upstream.h"
 #include "daemon/text_checks.h"
 #include "daemon/values.h"
 
@@ -22,9 +23,6 @@ namespace weir {
 struct RuleBody {
   Rule& rule;
 };
-
-inline constexpr std::chrono::milliseconds kShortest{1};
-inline constexpr std::chrono::hours kLongest{24};
 
 void describe(auto& v, LogOptions& log) {
   v.field("level", log.level, Choice{"trace", "debug", "info", "warn", "error", "off"});
@@ -95,58 +93,6 @@ void describe(auto& v, Rule& rule) {
   v.field("name", rule.name, Text{check_name});
   v.one_or_more("match", rule.matches);
   describe(v, RuleBody{rule});
-}
-
-void describe(auto& v, RetryBudgetOptions& budget) {
-  v.field("percent", budget.percent, Number{0, 100'000});
-  v.field("min_per_second", budget.min_per_second, Integer{0, 1'000'000});
-  v.field("ttl", budget.ttl, Duration{std::chrono::seconds{1}, std::chrono::seconds{60}});
-}
-
-void describe(auto& v, DynamicBucketOptions& bucket) {
-  v.field("enabled", bucket.enabled, Flag{});
-  v.field("window", bucket.window, Duration{kShortest, kLongest});
-  v.field("retry_share", bucket.retry_share, Number{0, 1});
-}
-
-void describe(auto& v, ThrottleOptions& throttle) {
-  v.field("kind", throttle.kind, Choice{"off", "aimd", "sfq", "bloom", "sfb"});
-  v.field("initial_rate", throttle.initial_rate, Number{0, 1e9});
-  v.field("floor", throttle.floor, Number{0, 1e9});
-  v.field("ceiling", throttle.ceiling, Number{0, 1e9});
-  v.field("increase", throttle.increase, Number{0, 1e9, Number::Ends::excluded});
-  v.field("decrease", throttle.decrease, Number{0, 1, Number::Ends::excluded});
-  v.field("buckets", throttle.buckets, Integer{1, 65'536});
-  v.field("probes", throttle.probes, Integer{1, 65'536});
-  v.field("rehash", throttle.rehash, Duration{kShortest, kLongest});
-  v.field("burst", throttle.burst, Duration{kShortest, kLongest});
-  v.field("on_limit", throttle.on_limit, Choice{"reject", "wait"});
-}
-
-void describe(auto& v, CooldownOptions::Class& answers) {
-  v.field("base", answers.base, Duration{kShortest, kLongest});
-  v.field("max", answers.max, Duration{kShortest, kLongest});
-  v.field("scope", answers.scope, Choice{"project", "global"});
-}
-
-void describe(auto& v, CooldownOptions& cooldown) {
-  v.field("enabled", cooldown.enabled, Flag{});
-  v.field("project", cooldown.project, WhoAsks{});
-  v.section("on_429", cooldown.on_429);
-  v.section("on_503", cooldown.on_503);
-}
-
-void describe(auto& v, UpstreamOptions& upstream) {
-  v.list("servers", upstream.servers, ServerUrl{});
-  v.field("connect_timeout", upstream.connect_timeout, Duration{kShortest, kLongest});
-  v.field("response_timeout", upstream.response_timeout, Duration{kShortest, kLongest});
-  v.document("service_config", upstream.service_config);
-  v.field("retry_non_idempotent", upstream.retry_non_idempotent, Flag{});
-  v.field("retries", upstream.retries, Flag{});
-  v.section("retry_budget", upstream.retry_budget);
-  v.section("dynamic_bucket", upstream.dynamic_bucket);
-  v.section("throttle", upstream.throttle);
-  v.section("cooldown", upstream.cooldown);
 }
 
 void describe(auto& v, Config& config) {

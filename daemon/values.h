@@ -3,7 +3,6 @@
 // How each kind of value is written in a configuration. A kind can say what it wants, read a text
 // into a value and show a value so that reading it again gives the same; a reader or a writer of
 // any format needs no more. Plain values; nothing here knows YAML or JSON.
-//
 //   std::string wanted() const;                    "a whole number from 1 to 10"
 //   Problem read(const Scalar&, T& value) const;   leaves the value alone if there is a problem
 //   Shown show(const T& value) const;
@@ -16,7 +15,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -45,9 +43,9 @@ struct Integer {
   std::string wanted() const;
   template <std::integral T>
   Problem read(const Scalar& scalar, T& value) const {
-    std::int64_t number = 0;
+    std::int64_t number = static_cast<std::int64_t>(value);
     Problem problem = read_number(scalar, number);
-    if (problem.empty()) value = static_cast<T>(number);
+    value = static_cast<T>(number);
     return problem;
   }
   Shown show(std::int64_t value) const { return value; }
@@ -116,7 +114,6 @@ class Choice {
 
  private:
   Problem unknown(const Scalar& scalar) const;
-
   std::vector<std::string_view> names_;
 };
 

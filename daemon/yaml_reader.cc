@@ -89,7 +89,7 @@ std::string beside(const std::string& file, const std::string& name) {
 }  // namespace
 
 Section::Section(Reading& reading, const Place& place)
-    : reading_(reading), path_(place.path), entries_(entries(place)) {}
+    : reading_(reading), entries_(entries(place)) {}
 
 std::optional<Place> Section::find(std::string_view name) {
   known_.push_back(name);
@@ -128,18 +128,16 @@ std::vector<std::pair<std::string, Place>> Section::entries(const Place& map) {
   return places;
 }
 
-bool Section::expect(const Place& place, YamlNode::Kind kind) {
-  if (place.node.kind == kind) return true;
-  if (place.node.kind != YamlNode::Kind::null) {
+bool Section::expect(const Place& place, YamlNode::Kind kind, std::size_t most) {
+  if (place.node.kind == YamlNode::Kind::null) return false;
+  if (place.node.kind != kind) {
     std::string wanted = kind == YamlNode::Kind::list ? "a list" : "a map";
     fail(place, "must be " + wanted + ", not " + shown(place.node));
+  } else if (place.node.entries.size() > most) {
+    fail(place, "must not have more than " + std::to_string(most) + " entries");
+  } else {
+    return true;
   }
-  return false;
-}
-
-bool Section::expect_at_most(const Place& place, std::size_t most) {
-  if (place.node.entries.size() <= most) return true;
-  fail(place, "must not have more than " + std::to_string(most) + " entries");
   return false;
 }
 

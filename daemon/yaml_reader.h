@@ -77,8 +77,7 @@ class Section {
   template <typename T>
   void named(std::string_view name, std::vector<T>& parts) {
     auto place = find(name);
-    if (!place || !expect(*place, YamlNode::Kind::map) || !expect_at_most(*place, kMostNamed))
-      return;
+    if (!place || !expect(*place, YamlNode::Kind::map, kMostNamed)) return;
     for (auto& [key, item] : entries(*place)) {
       locate(item);
       if (std::string problem = check_name(key); !problem.empty()) fail(item, problem);
@@ -97,16 +96,14 @@ class Section {
   void refuse_unknown() const;
 
  private:
-  static constexpr std::size_t kMostSections = 10'000;
-  static constexpr std::size_t kMostNamed = 1'000;
+  static constexpr std::size_t kMostSections = 10'000, kMostNamed = 1'000;
 
   std::optional<Place> find(std::string_view name);
   std::vector<Place> items(const Place& list);
   std::vector<std::pair<std::string, Place>> entries(const Place& map);
-  // False if the node is null, which is an empty collection, or another kind, which is an error.
-  bool expect(const Place& place, YamlNode::Kind kind);
-  // Otherwise an error. No one writes so many; a hostile file might.
-  bool expect_at_most(const Place& place, std::size_t most);
+  // False if the node is null, which is an empty collection; or, which is an error, another kind or
+  // larger than anyone would write.
+  bool expect(const Place& place, YamlNode::Kind kind, std::size_t most = kMostYamlValues);
   void locate(const Place& place);
   void fail(const Place& place, const std::string& what);
 
@@ -129,12 +126,11 @@ class Section {
 
   template <typename T>
   void read_sections(const Place& place, std::vector<T>& parts) {
-    if (!expect(place, YamlNode::Kind::list) || !expect_at_most(place, kMostSections)) return;
+    if (!expect(place, YamlNode::Kind::list, kMostSections)) return;
     for (const Place& item : items(place)) read_section(item, parts.emplace_back());
   }
 
   Reading& reading_;
-  std::string path_;
   std::vector<std::pair<std::string, Place>> entries_;  // each name once
   std::vector<std::string_view> known_;                 // names that were asked for
 };
@@ -144,8 +140,7 @@ template <typename T>
 void read_tree(Reading& reading, const YamlNode& root, T& value) {
   if (root.kind == YamlNode::Kind::null) return;
   if (root.kind != YamlNode::Kind::map) {
-    reading.diagnostics.fail("", "must be a map of fields, not " + shown(root));
-    return;
+    return reading.diagnostics.fail("", "must be a map of fields, not " + shown(root));
   }
   Section section(reading, {root, "", root.line});
   describe(section, value);

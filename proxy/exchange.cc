@@ -16,6 +16,7 @@ using http::HeadReader;
 using http::Pieces;
 using http::Stream;
 using http::Task;
+using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kNoTimeout{0};
@@ -65,7 +66,6 @@ Task<void> Exchange::run() {
   prepare_request();
   // From here on a client that leaves ends whatever its request is waiting for.
   client_.on_gone([this] { cancel(); });
-  client_.stream().watch();
   if (co_await attempt()) {
     if (answer_.status == 101) {
       co_await tunnel();
@@ -129,7 +129,7 @@ Task<bool> Exchange::attempt() {
   outbound_ = upstream().take_idle();
   // What was sent on a connection that the server closed meanwhile may be lost: where the request
   // cannot be sent twice, ask the kernel first.
-  if (outbound_ && !is_idempotent(client_.request().method) && !outbound_.stream().quiet_now()) {
+  if (outbound_ && !is_idempotent(client_.request().method) && !outbound_.stream().nothing_unread()) {
     outbound_.release();
   }
   for (;;) {
@@ -185,6 +185,7 @@ Task<Stream::Status> Exchange::send_request() {
   Pieces pieces;
   pieces.add(wire_);
   const Stream::Status status = co_await outbound_.stream().write(pieces, response_timeout());
+  answer_due_ = client_.loop().deadlines().now() + response_timeout();
   if (status != Stream::Status::ok) co_return status;
   if (client_.body().failed()) {
     body_fault_ = BodyFault::malformed;
@@ -224,8 +225,8 @@ Task<void> Exchange::send_body() {
     from.consume(piece.wire);
     if (status != Stream::Status::ok) {
       sending_ = Sending::failed;
-      // It does not read. It may have answered all the same; if it has not by now, it will not.
-      if (status == Stream::Status::timed_out) to.set_read_timeout(milliseconds{1});
+      // It does not read. If it has not answered all the same by now, it will not.
+      if (status == Stream::Status::timed_out && status_ == 0) to.set_read_timeout(milliseconds{1});
       co_return;
     }
   }
@@ -235,8 +236,8 @@ Task<void> Exchange::send_body() {
     co_return;
   }
   sending_ = Sending::finished;
+  answer_due_ = client_.loop().deadlines().now() + response_timeout();
   to.set_read_timeout(response_timeout());
-  from.watch();
 }
 
 void Exchange::run_beside(Task<void> task) {
@@ -276,8 +277,12 @@ Task<Exchange::Answer> Exchange::read_answer_head() {
     }
     if (result.state != HeadReader::State::more) co_return Answer::malformed;
     // While the body is under way its own deadlines hold; the answer's time begins behind it.
-    const Stream::Status status =
-        co_await from.more(sending_ == Sending::under_way ? kNoTimeout : response_timeout());
+    milliseconds timeout = kNoTimeout;
+    if (sending_ != Sending::under_way) {
+      const auto left = answer_due_ - client_.loop().deadlines().now();
+      timeout = std::max(duration_cast<milliseconds>(left), milliseconds{1});
+    }
+    const Stream::Status status = co_await from.more(timeout);
     if (status == Stream::Status::timed_out) co_return Answer::timed_out;
     if (status != Stream::Status::ok) co_return Answer::none;
   }
@@ -321,7 +326,7 @@ Task<void> Exchange::relay_answer() {
   }
   const bool all_sent = sending_ == Sending::nothing || sending_ == Sending::finished;
   if (all_sent && framing.kind != Framing::Kind::until_close && http::persists(answer_) &&
-      outbound_.stream().size() == 0 && !outbound_.stream().ended()) {
+      outbound_.stream().quiet()) {
     outbound_.keep();
   }
 }
@@ -331,7 +336,7 @@ Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
   Stream& from = outbound_.stream();
   Stream& to = client_.stream();
   const bool chunked = sent_as == Framing::Kind::chunked;
-  do {
+  for (;;) {
     const BodyDecoder::Piece piece = body.decode(from.data(), from.size());
     if (body.failed()) {
       ending_ = Ending::upstream_failed;
@@ -354,18 +359,14 @@ Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
     }
     if (body.done()) co_return true;
     const Stream::Status status = co_await from.more(response_timeout());
-    if (status == Stream::Status::closed) {
-      body.end_of_input();
-      if (body.done() && chunked) out_ = kLastChunk;
-    }
-    if (status != Stream::Status::ok && !body.done()) {
-      ending_ = client_.gone()                         ? Ending::client_gone
-                : status == Stream::Status::timed_out ? Ending::upstream_timeout
-                                                      : Ending::upstream_failed;
-      co_return false;
-    }
-  } while (!body.done() || !out_.empty());
-  co_return true;
+    if (status == Stream::Status::ok) continue;
+    if (status == Stream::Status::closed) body.end_of_input();
+    if (body.done()) continue;  // the close was its end
+    ending_ = client_.gone()                        ? Ending::client_gone
+              : status == Stream::Status::timed_out ? Ending::upstream_timeout
+                                                    : Ending::upstream_failed;
+    co_return false;
+  }
 }
 
 // Both sides agreed on another protocol: bytes pass both ways until both have ended, or neither has

@@ -80,6 +80,7 @@ class Exchange {
   http::Wakeup beside_over_;
   enum class BodyFault { none, malformed, too_slow };
   BodyFault body_fault_ = BodyFault::none;  // why the body could not be read from the client
+  SteadyTime answer_due_{};                 // the request was sent: its answer's head is due then
   SteadyTime last_moved_{};                 // in a tunnel, either way
 
   Ending ending_ = Ending::ok;

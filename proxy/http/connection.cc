@@ -1,5 +1,11 @@
 #include "proxy/http/connection.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
 #include "proxy/headers.h"
 #include "proxy/path.h"
 
@@ -14,30 +20,31 @@ constexpr std::size_t kMaxDrain = 64 * 1024;
 // A client that gets its answer early may take this long to notice and stop sending.
 constexpr milliseconds kLinger{2'000};
 
-Address peer_address(const asio::ip::tcp::socket& socket) {
-  std::error_code ignored;
-  const auto address = socket.remote_endpoint(ignored).address();
-  return address.is_v4() ? Address{address.to_v4().to_bytes()} : Address{address.to_v6().to_bytes()};
+Address peer_address(int socket) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  ::getpeername(socket, reinterpret_cast<sockaddr*>(&storage), &length);
+  if (storage.ss_family == AF_INET) {
+    Address::V4 bytes;
+    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in&>(storage).sin_addr, bytes.size());
+    return Address{bytes};
+  }
+  Address::V6 bytes;
+  std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr, bytes.size());
+  return Address{bytes};
 }
 
 }  // namespace
 
-Connection::Connection(Loop& loop, asio::ip::tcp::socket socket, const ServerOptions& options)
+Connection::Connection(Loop& loop, int socket, const ServerOptions& options)
     : options_(options),
-      stream_(std::make_shared<Stream>(loop, std::move(socket))),
-      peer_(peer_address(stream_->socket())),
+      stream_(loop, socket),
+      peer_(peer_address(socket)),
       peer_text_(peer_.text()),
       reader_(HeadReader::Kind::request, options_.limits) {
-  stream_->on_event([this] {
-    if (!stream_->ended() || gone_) return;
-    gone_ = true;
-    if (on_gone_) on_gone_();
+  stream_.on_event([this] {
+    if (stream_.peer_left() && on_gone_) on_gone_();
   });
-}
-
-Connection::~Connection() {
-  stream_->on_event(nullptr);
-  stream_->close();
 }
 
 Task<bool> Connection::read_request() {
@@ -48,11 +55,11 @@ Task<bool> Connection::read_request() {
   body_ = {};
   SteadyTime header_deadline{};
   for (;;) {
-    const HeadReader::Result result = reader_.read(stream_->received(), request_);
-    if (stream_->size() > 0) idle_ = false;
+    const HeadReader::Result result = reader_.read(stream_.received(), request_);
+    if (stream_.size() > 0) idle_ = false;
     switch (result.state) {
       case HeadReader::State::done: {
-        stream_->consume(result.consumed);
+        stream_.consume(result.consumed);
         if (const char* fault = check_request()) co_return co_await refuse(Denial::malformed, fault);
         if (request_.method == "CONNECT") {
           co_return co_await refuse(Denial::connect_method, "this is no forward proxy");
@@ -79,6 +86,7 @@ Task<bool> Connection::read_request() {
       case HeadReader::State::more: break;
     }
     milliseconds timeout = options_.timeouts.idle;
+    if (idle_) stream_.release_buffer();
     if (!idle_) {
       // One deadline for the whole head: each byte must not buy more time.
       const SteadyTime now = loop().deadlines().now();
@@ -86,7 +94,7 @@ Task<bool> Connection::read_request() {
       timeout = std::max(duration_cast<milliseconds>(header_deadline - now), milliseconds{1});
     }
     const Stream::Status status =
-        co_await stream_->more(timeout, std::max(Stream::kMaxBuffer, options_.limits.header_bytes + 2));
+        co_await stream_.more(timeout, std::max(Stream::kMaxBuffer, options_.limits.header_bytes + 2));
     if (status == Stream::Status::ok) continue;
     if (status == Stream::Status::timed_out && !idle_) {
       co_return co_await refuse(Denial::too_slow, "the head was not complete in time");
@@ -120,10 +128,10 @@ Task<bool> Connection::refuse(Denial denial, std::string detail) {
 Task<void> Connection::send_continue() {
   if (!expects_continue_) co_return;
   expects_continue_ = false;
-  if (stream_->size() > 0) co_return;  // it did not wait to be told
+  if (stream_.size() > 0) co_return;  // it did not wait to be told
   Pieces pieces;
   pieces.add("HTTP/1.1 100 Continue\r\n\r\n");
-  co_await stream_->write(pieces, options_.timeouts.body_idle);
+  co_await stream_.write(pieces, options_.timeouts.body_idle);
 }
 
 Task<void> Connection::reply(LocalReply reply) {
@@ -133,7 +141,7 @@ Task<void> Connection::reply(LocalReply reply) {
                      keep_alive_ ? After::keep_alive : After::close);
   Pieces pieces;
   pieces.add(out_);
-  if (co_await stream_->write(pieces, options_.timeouts.body_idle) != Stream::Status::ok) {
+  if (co_await stream_.write(pieces, options_.timeouts.body_idle) != Stream::Status::ok) {
     keep_alive_ = false;
   }
 }
@@ -145,7 +153,7 @@ Task<void> Connection::reply(int status, std::string_view content_type, std::str
                 keep_alive_ ? After::keep_alive : After::close);
   Pieces pieces;
   pieces.add(out_);
-  if (co_await stream_->write(pieces, options_.timeouts.body_idle) != Stream::Status::ok) {
+  if (co_await stream_.write(pieces, options_.timeouts.body_idle) != Stream::Status::ok) {
     keep_alive_ = false;
   }
 }
@@ -158,47 +166,46 @@ void Connection::answer_early() {
 
 void Connection::cut(Cut how) {
   keep_alive_ = false;
-  how == Cut::reset ? stream_->close_with_reset() : stream_->close();
+  how == Cut::reset ? stream_.close_with_reset() : stream_.close();
 }
 
 Task<bool> Connection::finish() {
-  if (gone_ || !stream_->open()) co_return false;
+  if (gone() || !stream_.open()) co_return false;
   std::size_t drained = 0;
   while (keep_alive_ && !body_.done()) {
-    const BodyDecoder::Piece piece = body_.decode(stream_->data(), stream_->size());
-    stream_->consume(piece.wire);
+    const BodyDecoder::Piece piece = body_.decode(stream_.data(), stream_.size());
+    stream_.consume(piece.wire);
     drained += piece.wire;
     if (body_.done()) break;
     if (body_.failed() || drained > kMaxDrain ||
-        co_await stream_->more(options_.timeouts.body_idle) != Stream::Status::ok) {
+        co_await stream_.more(options_.timeouts.body_idle) != Stream::Status::ok) {
       keep_alive_ = false;
     }
   }
   if (keep_alive_) co_return true;
-  if (!body_.done() || stream_->size() > 0) co_await linger();
+  if (!body_.done() || stream_.size() > 0) co_await linger();
   co_return false;
 }
 
 // Closes without a reset that could overtake the answer on its way: says that no more will come,
 // then reads on for a while.
 Task<void> Connection::linger() {
-  stream_->shutdown_send();
+  stream_.shutdown_send();
   std::size_t drained = 0;
   const SteadyTime until = loop().deadlines().now() + kLinger;
   for (;;) {
-    drained += stream_->size();
-    stream_->consume(stream_->size());
+    drained += stream_.size();
+    stream_.consume(stream_.size());
     const SteadyTime now = loop().deadlines().now();
     if (drained > kMaxDrain || now >= until) co_return;
-    if (co_await stream_->more(duration_cast<milliseconds>(until - now)) != Stream::Status::ok) {
+    if (co_await stream_.more(duration_cast<milliseconds>(until - now)) != Stream::Status::ok) {
       co_return;
     }
   }
 }
 
 void Connection::abort() {
-  gone_ = true;
-  stream_->abort();
+  stream_.abort();
   if (on_gone_) on_gone_();
 }
 

@@ -25,11 +25,11 @@ struct ServerOptions {
 
 class Connection {
  public:
-  Connection(Loop& loop, asio::ip::tcp::socket socket, const ServerOptions& options);
-  ~Connection();
+  // Takes over a connected socket.
+  Connection(Loop& loop, int socket, const ServerOptions& options);
 
-  Stream& stream() { return *stream_; }
-  Loop& loop() { return stream_->loop(); }
+  Stream& stream() { return stream_; }
+  Loop& loop() { return stream_.loop(); }
   const Address& peer() const { return peer_; }
   const std::string& peer_text() const { return peer_text_; }
   const Timeouts& timeouts() const { return options_.timeouts; }
@@ -62,7 +62,7 @@ class Connection {
   Task<bool> finish();
 
   // The client left, or broke the connection, while its request was being served.
-  bool gone() const { return gone_ || stream_->ended(); }
+  bool gone() const { return stream_.peer_left() || stream_.aborted(); }
   // Called when that happens; at once, on the loop.
   void on_gone(std::function<void()> handler) { on_gone_ = std::move(handler); }
 
@@ -75,7 +75,7 @@ class Connection {
   Task<void> linger();
 
   const ServerOptions options_;
-  std::shared_ptr<Stream> stream_;
+  Stream stream_;
   const Address peer_;
   const std::string peer_text_;
   HeadReader reader_;
@@ -87,7 +87,6 @@ class Connection {
   bool keep_alive_ = true;
   bool expects_continue_ = false;
   bool idle_ = true;
-  bool gone_ = false;
   std::function<void()> on_gone_;
 };
 

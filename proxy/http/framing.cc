@@ -56,6 +56,13 @@ int hex_digit(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
+// What a field's name may consist of.
+bool is_token(char c) {
+  const char lower = lower_case(c);
+  return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') ||
+         std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
+}
+
 bool is_control(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte < 0x20 && c != '\t') || byte == 0x7f;
@@ -167,16 +174,15 @@ void BodyDecoder::line_byte(char c) {
       line_bytes_ = 0;
       return;
     case State::trailer_start:
-      if (c == ' ' || c == '\t' || c == ':') {
+      state_ = c == '\r' ? State::trailers_end : is_token(c) ? State::trailer_name : State::failed;
+      return;
+    case State::trailer_name:
+      if (c == ':') {
+        state_ = State::trailer_line;
+      } else if (!is_token(c) || line_bytes_ > kMaxTrailers) {
         state_ = State::failed;
-        break;
       }
-      if (c == '\r') {
-        state_ = State::trailers_end;
-        break;
-      }
-      state_ = State::trailer_line;
-      [[fallthrough]];
+      return;
     case State::trailer_line:
       if (c == '\r') {
         state_ = State::trailer_line_end;

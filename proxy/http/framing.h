@@ -61,6 +61,7 @@ class BodyDecoder {
     chunk_data_cr,
     chunk_data_lf,
     trailer_start,
+    trailer_name,
     trailer_line,
     trailer_line_end,
     trailers_end,

@@ -20,6 +20,7 @@ struct Parse {
   Head* head;
   std::size_t max_fields;
   bool too_many_fields = false;
+  bool nameless_field = false;
 };
 
 Parse& parse_of(llhttp_t* parser) { return *static_cast<Parse*>(parser->data); }
@@ -43,6 +44,10 @@ int on_field(llhttp_t* parser, const char* at, std::size_t length) {
   Parse& parse = parse_of(parser);
   if (parse.head->fields.size() == parse.max_fields) {
     parse.too_many_fields = true;
+    return HPE_USER;
+  }
+  if (length == 0) {
+    parse.nameless_field = true;
     return HPE_USER;
   }
   const std::string_view name{at, length};
@@ -142,6 +147,7 @@ HeadReader::Result HeadReader::parse(std::string_view bytes, Head& head) const {
   parser.data = &parse;
   const llhttp_errno_t error = llhttp_execute(&parser, head.bytes_.data(), head.bytes_.size());
   if (parse.too_many_fields) return {State::too_large};
+  if (parse.nameless_field) return {State::malformed, 0, "a field without a name"};
   if (error != HPE_OK && error != HPE_PAUSED_UPGRADE) {
     return {State::malformed, 0, llhttp_get_error_reason(&parser)};
   }
@@ -154,10 +160,16 @@ HeadReader::Result HeadReader::parse(std::string_view bytes, Head& head) const {
     if (head.status < 100 || head.status > 599) return {State::malformed, 0, "no such status"};
     return {State::done};
   }
-  const std::string_view line = head.bytes_;
-  const std::size_t start = line.starts_with("\r\n") ? 2 : 0;
-  head.method = line.substr(start, line.find(' ') - start);
   if (head.target.size() > limits_.target_bytes) return {State::target_too_long};
+  std::string_view line = head.bytes_;
+  if (line.starts_with("\r\n")) line.remove_prefix(2);
+  line = line.substr(0, line.find('\r'));
+  head.method = line.substr(0, line.find(' '));
+  // llhttp forgives further spaces between the parts; another parser may not.
+  constexpr std::string_view kVersion = "HTTP/1.1";
+  if (line.size() != head.method.size() + head.target.size() + kVersion.size() + 2) {
+    return {State::malformed, 0, "the request line has more than its three parts"};
+  }
   return {State::done};
 }
 

@@ -15,6 +15,7 @@
 
 #include "coordination/base/clock.h"
 #include "proxy/http/deadlines.h"
+#include "proxy/http/readiness.h"
 
 namespace weir::http {
 
@@ -30,6 +31,7 @@ class Loop {
   asio::io_context& context() { return context_; }
   Executor executor() { return context_.get_executor(); }
   Deadlines& deadlines() { return deadlines_; }
+  Readiness& readiness() { return readiness_; }
   const Clock& clock() const { return clock_; }
 
   // Runs until stop(), on the calling thread.
@@ -52,6 +54,7 @@ class Loop {
   asio::io_context context_{ASIO_CONCURRENCY_HINT_UNSAFE_IO};
   asio::executor_work_guard<Executor> work_{context_.get_executor()};
   Deadlines deadlines_;
+  Readiness readiness_{context_};
   asio::steady_timer timer_{context_};
   SteadyTime date_until_{};
   std::string date_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
+#include <cerrno>
 #include <cstring>
 #include <system_error>
 
@@ -86,44 +87,41 @@ std::string local_address(int listener) {
 Server::Server(Loop& loop, int listener, std::atomic<std::size_t>& connections, Handler handler,
                Refused refused)
     : loop_(loop),
-      acceptor_(loop.context()),
-      pause_(loop.context()),
+      listener_(listener),
+      accept_again_([this] { accept(); }),
       total_(connections),
       handler_(std::move(handler)),
-      refused_(std::move(refused)) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
-  acceptor_.assign(address.ss_family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), listener);
-  acceptor_.non_blocking(true);
+      refused_(std::move(refused)) {}
+
+Server::~Server() {
+  if (listener_ >= 0) ::close(listener_);
 }
 
-Server::~Server() = default;
+void Server::start() { readiness_.add(loop_.readiness(), listener_); }
 
-void Server::start() { asio::co_spawn(loop_.executor(), accept(), asio::detached); }
+void Server::ready(void* self, unsigned) { static_cast<Server*>(self)->accept(); }
 
-Task<void> Server::accept() {
-  while (acceptor_.is_open()) {
-    std::error_code error;
-    asio::ip::tcp::socket socket(loop_.context());
-    co_await acceptor_.async_accept(socket, asio::redirect_error(use_task, error));
-    if (!error) {
-      take(std::move(socket));
-    } else if (error == asio::error::no_descriptors || error == std::errc::too_many_files_open_in_system ||
-               error == asio::error::no_memory || error == asio::error::no_buffer_space) {
-      pause_.expires_after(kAcceptPause);
-      co_await pause_.async_wait(asio::redirect_error(use_task, error));
+void Server::accept() {
+  while (listener_ >= 0) {
+    const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket >= 0) {
+      take(socket);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return loop_.deadlines().arm(accept_again_, kAcceptPause);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return;
     }
   }
 }
 
-void Server::take(asio::ip::tcp::socket socket) {
+void Server::take(int socket) {
   const std::size_t open = total_.fetch_add(1) + 1;
   if (open > options_.limits.connections + kTurnedAwayAtOnce) {
     total_.fetch_sub(1);
-    return;  // closed
+    ::close(socket);
+    return;
   }
-  auto connection = std::make_shared<Connection>(loop_, std::move(socket), options_);
+  auto connection = std::make_shared<Connection>(loop_, socket, options_);
   connections_.insert(connection.get());
   auto work = open > options_.limits.connections ? turn_away(connection) : serve(connection);
   asio::co_spawn(loop_.executor(), std::move(work),
@@ -161,17 +159,11 @@ void Server::forget(Connection* connection) {
 void Server::drain() {
   if (draining_) return;
   draining_ = true;
-  // Whom the kernel has already let in must not find the door shut.
-  for (;;) {
-    std::error_code error;
-    asio::ip::tcp::socket socket(loop_.context());
-    acceptor_.accept(socket, error);
-    if (error) break;
-    take(std::move(socket));
-  }
-  std::error_code ignored;
-  acceptor_.close(ignored);
-  pause_.cancel();
+  accept();  // whom the kernel has already let in must not find the door shut
+  readiness_.remove();
+  accept_again_.disarm();
+  ::close(listener_);
+  listener_ = -1;
   for (Connection* connection : connections_) {
     if (connection->idle()) {
       connection->stream().abort();

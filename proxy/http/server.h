@@ -46,15 +46,17 @@ class Server {
   void on_drained(std::function<void()> handler) { on_drained_ = std::move(handler); }
 
  private:
-  Task<void> accept();
-  void take(asio::ip::tcp::socket socket);
+  static void ready(void* self, unsigned events);
+  void accept();
+  void take(int socket);
   Task<void> serve(std::shared_ptr<Connection> connection);
   Task<void> turn_away(std::shared_ptr<Connection> connection);
   void forget(Connection* connection);
 
   Loop& loop_;
-  asio::ip::tcp::acceptor acceptor_;
-  asio::steady_timer pause_;
+  int listener_;
+  Readiness::Entry readiness_{&Server::ready, this};
+  Deadlines::Entry accept_again_;
   std::atomic<std::size_t>& total_;
   const Handler handler_;
   const Refused refused_;

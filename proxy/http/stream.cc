@@ -1,6 +1,8 @@
 #include "proxy/http/stream.h"
 
+#include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,117 +11,138 @@
 namespace weir::http {
 
 void Pieces::advance(std::size_t written) {
-  while (first_ < count_ && written >= buffers_[first_].size()) written -= buffers_[first_++].size();
-  if (first_ < count_) buffers_[first_] += written;
+  while (first_ < count_ && written >= runs_[first_].iov_len) written -= runs_[first_++].iov_len;
+  if (first_ == count_) return;
+  runs_[first_].iov_base = static_cast<char*>(runs_[first_].iov_base) + written;
+  runs_[first_].iov_len -= written;
 }
 
-Stream::Stream(Loop& loop, asio::ip::tcp::socket socket)
+Stream::Stream(Loop& loop, int socket)
     : loop_(loop),
-      socket_(std::move(socket)),
+      socket_(socket),
       reader_(loop),
+      writer_(loop),
       read_deadline_([this] {
         read_expired_ = true;
         reader_.wake();
       }),
       write_deadline_([this] {
         write_expired_ = true;
-        std::error_code ignored;
-        socket_.cancel(ignored);
+        writer_.wake();
       }) {
-  if (socket_.is_open()) set_up();
+  if (socket_ >= 0) set_up();
 }
 
 void Stream::set_up() {
-  std::error_code ignored;
-  socket_.non_blocking(true, ignored);
-  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  const int on = 1;
+  ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  readiness_.add(loop_.readiness(), socket_);
+}
+
+void Stream::ready(void* self, unsigned events) { static_cast<Stream*>(self)->on_ready(events); }
+
+// The owner may be gone when a wake_now() or on_event_() returns: nothing follows them.
+void Stream::on_ready(unsigned events) {
+  const bool ended = events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP);
+  if (ended) peer_left_ = true;
+  const bool read_side = ended || events & EPOLLIN;
+  if (read_side) readable_ = true;
+  if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) {
+    if (!read_side) return writer_.wake_now();
+    writer_.wake();
+  }
+  if (!read_side) return;
+  if (reader_.waiting()) return reader_.wake_now();
+  if (on_event_) on_event_();
 }
 
 Task<Stream::Status> Stream::connect(asio::ip::tcp::endpoint peer, std::chrono::milliseconds timeout) {
-  std::error_code error;
   if (aborted_) co_return Status::aborted;
-  socket_.open(peer.protocol(), error);
-  if (error) co_return Status::reset;
-  write_expired_ = false;
-  loop_.deadlines().arm(write_deadline_, timeout);
-  co_await socket_.async_connect(peer, asio::redirect_error(use_task, error));
-  write_deadline_.disarm();
-  if (aborted_) co_return Status::aborted;
-  if (error) {
-    std::error_code ignored;
-    socket_.close(ignored);
-    co_return write_expired_ ? Status::timed_out : Status::reset;
-  }
+  close();
+  socket_ = ::socket(peer.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket_ < 0) co_return Status::reset;
+  peer_left_ = write_expired_ = false;
+  int error = ::connect(socket_, peer.data(), static_cast<socklen_t>(peer.size())) == 0 ? 0 : errno;
+  // Only now: an unconnected socket is reported as hung up.
   set_up();
-  co_return Status::ok;
-}
-
-void Stream::watch() {
-  if (reading_) return;
-  if (size() == 0 && capacity_ > kInitialBuffer) resize(kInitialBuffer);
-  make_room(kMaxBuffer);
-  start_read();
+  if (error == EINPROGRESS) {
+    co_await wait_writable(timeout);
+    if (aborted_) co_return Status::aborted;
+    socklen_t length = sizeof error;
+    ::getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &length);
+  }
+  if (error == 0 && !write_expired_) co_return Status::ok;
+  close();
+  co_return write_expired_ ? Status::timed_out : Status::reset;
 }
 
 void Stream::consume(std::size_t bytes) {
   begin_ += bytes;
-  if (begin_ == end_ && !reading_) begin_ = end_ = 0;
+  if (begin_ == end_) begin_ = end_ = 0;
 }
 
-// Only where no read is under way, as that writes behind end_.
+// A buffer that one read filled is too small for what the peer sends, and is doubled.
 void Stream::make_room(std::size_t max_buffer) {
   if (capacity_ < max_buffer && (filled_ || capacity_ == 0)) {
-    resize(std::min(std::max(capacity_ * 2, kInitialBuffer), max_buffer));
+    const std::size_t capacity = std::min(std::max(capacity_ * 2, kInitialBuffer), max_buffer);
+    auto larger = std::make_unique_for_overwrite<char[]>(capacity);
+    if (size() > 0) std::memcpy(larger.get(), data(), size());
+    buffer_ = std::move(larger);
+    capacity_ = capacity;
   } else if (begin_ > 0) {
     std::memmove(buffer_.get(), data(), size());
-    end_ -= begin_;
-    begin_ = 0;
   }
-}
-
-void Stream::resize(std::size_t capacity) {
-  auto other = std::make_unique_for_overwrite<char[]>(capacity);
-  if (size() > 0) std::memcpy(other.get(), data(), size());
   end_ -= begin_;
   begin_ = 0;
-  buffer_ = std::move(other);
-  capacity_ = capacity;
 }
 
-void Stream::start_read() {
-  if (reading_ || ended() || end_ == capacity_ || !socket_.is_open()) return;
-  reading_ = true;
-  socket_.async_read_some(
-      asio::buffer(buffer_.get() + end_, capacity_ - end_),
-      [self = shared_from_this()](std::error_code error, std::size_t n) { self->on_read(error, n); });
+void Stream::release_buffer() {
+  if (size() > 0) return;
+  buffer_.reset();
+  capacity_ = begin_ = end_ = 0;
+  filled_ = false;
 }
 
-void Stream::on_read(std::error_code error, std::size_t bytes) {
-  reading_ = false;
-  end_ += bytes;
-  filled_ = end_ == capacity_;
-  if (error) end_status_ = error == asio::error::eof ? Status::closed : Status::reset;
-  if (reader_.waiting()) return reader_.wake_now();
-  start_read();
-  if (on_event_ && !aborted_) on_event_();
+// Takes what is there, once. Less than there was room for means that nothing is left, unless the
+// peer has closed behind it.
+void Stream::receive() {
+  const std::size_t room = capacity_ - end_;
+  const ssize_t n = ::recv(socket_, buffer_.get() + end_, room, 0);
+  if (n > 0) {
+    end_ += static_cast<std::size_t>(n);
+    filled_ = static_cast<std::size_t>(n) == room;
+    readable_ = filled_ || peer_left_;
+  } else if (n == 0) {
+    read_end_ = Status::closed;
+    peer_left_ = true;
+  } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
+    readable_ = errno == EINTR;
+  } else {
+    read_end_ = Status::reset;
+    peer_left_ = true;
+  }
 }
 
 Task<Stream::Status> Stream::more(std::chrono::milliseconds timeout, std::size_t max_buffer) {
+  if (aborted_ || socket_ < 0) co_return Status::aborted;
+  if (read_end_ != Status::ok) co_return read_end_;
+  make_room(max_buffer);
+  if (end_ == capacity_) co_return Status::full;
   const std::size_t had = size();
   read_expired_ = interrupted_ = false;
-  if (!reading_) {
-    make_room(max_buffer);
-    if (end_ == capacity_) co_return Status::full;
-    start_read();
-  }
-  set_read_timeout(timeout);
-  while (size() == had && !ended() && !aborted_ && !interrupted_ && !read_expired_) {
+  for (;;) {
+    if (readable_) receive();
+    if (size() > had) break;
+    if (read_end_ != Status::ok) break;
+    if (readable_) continue;
+    if (!read_deadline_.armed()) set_read_timeout(timeout);
     co_await reader_.wait();
+    if (aborted_ || interrupted_ || read_expired_ || socket_ < 0) break;
   }
   read_deadline_.disarm();
-  if (aborted_ || interrupted_) co_return Status::aborted;
+  if (aborted_ || interrupted_ || socket_ < 0) co_return Status::aborted;
   if (size() > had) co_return Status::ok;
-  co_return ended() ? end_status_ : Status::timed_out;
+  co_return read_end_ != Status::ok ? read_end_ : Status::timed_out;
 }
 
 void Stream::interrupt() {
@@ -135,31 +158,40 @@ void Stream::set_read_timeout(std::chrono::milliseconds timeout) {
   }
 }
 
-Task<Stream::Status> Stream::write(Pieces pieces, std::chrono::milliseconds timeout) {
-  std::error_code error;
+Task<void> Stream::wait_writable(std::chrono::milliseconds timeout) {
   write_expired_ = false;
+  loop_.deadlines().arm(write_deadline_, timeout);
+  co_await writer_.wait();
+  write_deadline_.disarm();
+}
+
+Task<Stream::Status> Stream::write(Pieces pieces, std::chrono::milliseconds timeout) {
   while (!pieces.empty()) {
-    if (aborted_) co_return Status::aborted;
-    // Mostly the kernel takes all at once: then no event is waited for.
-    std::size_t n = socket_.write_some(pieces, error);
-    if (error == asio::error::would_block) {
-      loop_.deadlines().arm(write_deadline_, timeout);
-      n = co_await socket_.async_write_some(pieces, asio::redirect_error(use_task, error));
-      write_deadline_.disarm();
+    if (aborted_ || socket_ < 0) co_return Status::aborted;
+    msghdr message{};
+    message.msg_iov = pieces.begin();
+    message.msg_iovlen = pieces.count();
+    const ssize_t n = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
+    if (n >= 0) {
+      sent_ += static_cast<std::size_t>(n);
+      pieces.advance(static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      co_await wait_writable(timeout);
+      if (write_expired_) co_return Status::timed_out;
+    } else if (errno != EINTR) {
+      co_return Status::reset;
     }
-    if (error) {
-      if (aborted_) co_return Status::aborted;
-      co_return write_expired_ ? Status::timed_out : Status::reset;
-    }
-    sent_ += n;
-    pieces.advance(n);
   }
   co_return Status::ok;
 }
 
-bool Stream::quiet_now() {
+bool Stream::quiet() const {
+  return size() == 0 && !peer_left_ && (!readable_ || nothing_unread());
+}
+
+bool Stream::nothing_unread() const {
   char byte;
-  return ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+  return ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
          (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
@@ -168,22 +200,25 @@ void Stream::abort() {
   aborted_ = true;
   close();
   reader_.wake();
+  writer_.wake();
 }
 
 void Stream::close() {
-  std::error_code ignored;
-  socket_.close(ignored);
+  if (socket_ < 0) return;
+  readiness_.remove();
+  ::close(socket_);
+  socket_ = -1;
 }
 
 void Stream::close_with_reset() {
-  std::error_code ignored;
-  socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  if (socket_ < 0) return;
+  const linger at_once{1, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   close();
 }
 
 void Stream::shutdown_send() {
-  std::error_code ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  if (socket_ >= 0) ::shutdown(socket_, SHUT_WR);
 }
 
 }  // namespace weir::http

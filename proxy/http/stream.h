@@ -1,13 +1,13 @@
 #pragma once
 
-// One TCP connection, to a client or to a server. Whoever has taken what came lets it watch() the peer,
-// which keeps a read under way: a peer that leaves is noticed at once whatever the owner is doing,
-// and since that read is also the one for the next message, it costs no system call. Owned by its
-// loop's thread; shared_ptr because a read under way outlives the owner's interest.
+// One TCP connection, to a client or to a server. Bytes are read only when more of them are asked
+// for; that the peer leaves is noticed at once whatever the owner is doing. Owned by its loop's
+// thread; one coroutine may read while another writes.
 
-#include <asio/buffer.hpp>
+#include <sys/uio.h>
+
+#include <array>
 #include <asio/ip/tcp.hpp>
-#include <asio/redirect_error.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -19,40 +19,42 @@
 
 namespace weir::http {
 
-// Up to four buffers, written as one.
+// Up to four runs of bytes, written as one.
 class Pieces {
  public:
   void add(std::string_view bytes) {
-    if (!bytes.empty()) buffers_[count_++] = asio::buffer(bytes.data(), bytes.size());
+    if (!bytes.empty()) runs_[count_++] = {const_cast<char*>(bytes.data()), bytes.size()};
   }
   bool empty() const { return first_ == count_; }
   void advance(std::size_t written);
-  const asio::const_buffer* begin() const { return buffers_ + first_; }
-  const asio::const_buffer* end() const { return buffers_ + count_; }
+  iovec* begin() { return runs_.data() + first_; }
+  std::size_t count() const { return count_ - first_; }
 
  private:
-  asio::const_buffer buffers_[4];
+  std::array<iovec, 4> runs_;
   std::size_t first_ = 0, count_ = 0;
 };
 
-class Stream : public std::enable_shared_from_this<Stream> {
+class Stream {
  public:
   enum class Status {
     ok,
     closed,     // the peer has sent all it will
-    reset,      // the connection broke
+    reset,      // the connection broke, or could not be made
     timed_out,  // nothing moved for as long as was allowed
     aborted,    // abort() or interrupt() was called
     full,       // no room: consume first
   };
 
-  Stream(Loop& loop, asio::ip::tcp::socket socket);
+  // Takes over a connected socket that does not block; -1: none yet.
+  Stream(Loop& loop, int socket);
+  ~Stream() { close(); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
   Task<Status> connect(asio::ip::tcp::endpoint peer, std::chrono::milliseconds timeout);
-  // Keeps a read under way while the owner does something else.
-  void watch();
 
-  // What came and was not consumed yet. It stays where it is until more() or watch() is called.
+  // What came and was not consumed yet. It stays where it is until more() is called.
   char* data() { return buffer_.get() + begin_; }
   std::size_t size() const { return end_ - begin_; }
   std::string_view received() const { return {buffer_.get() + begin_, end_ - begin_}; }
@@ -64,18 +66,22 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void interrupt();
   // Gives the more() under way another deadline; zero: none.
   void set_read_timeout(std::chrono::milliseconds timeout);
+  // Gives the buffer back while the connection has nothing to say.
+  void release_buffer();
 
   Task<Status> write(Pieces pieces, std::chrono::milliseconds timeout);
-
   std::uint64_t sent() const { return sent_; }  // bytes that the kernel has taken
 
   // Called when something arrives, or the peer leaves, while nobody waits in more().
   void on_event(std::function<void()> event) { on_event_ = std::move(event); }
-  // The peer has sent all it will, or the connection broke.
-  bool ended() const { return end_status_ != Status::ok; }
-  // Asks the kernel: no FIN and nothing unread is waiting.
-  bool quiet_now();
-  bool open() const { return socket_.is_open(); }
+  // The peer has closed its side or broken the connection; there may still be bytes to read.
+  bool peer_left() const { return peer_left_; }
+  // The peer has sent nothing but what was consumed, and stays.
+  bool quiet() const;
+  // The same for what may have come just now: asks the kernel.
+  bool nothing_unread() const;
+  bool open() const { return socket_ >= 0; }
+  int native_handle() const { return socket_; }
 
   // Ends whatever waits, with Status::aborted, and closes.
   void abort();
@@ -84,35 +90,37 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Closes so that the peer sees a reset: it must not take what it got for whole.
   void close_with_reset();
   void shutdown_send();
-  asio::ip::tcp::socket& socket() { return socket_; }
+
   Loop& loop() { return loop_; }
 
   static constexpr std::size_t kMaxBuffer = 64 * 1024;
 
  private:
-  static constexpr std::size_t kInitialBuffer = 2 * 1024;
+  static constexpr std::size_t kInitialBuffer = 4 * 1024;
 
+  static void ready(void* self, unsigned events);
+  void on_ready(unsigned events);
   void set_up();
-  void start_read();
+  void receive();
   void make_room(std::size_t max_buffer);
-  void resize(std::size_t capacity);
-  void on_read(std::error_code error, std::size_t bytes);
+  Task<void> wait_writable(std::chrono::milliseconds timeout);
 
   Loop& loop_;
-  asio::ip::tcp::socket socket_;
+  int socket_;
+  Readiness::Entry readiness_{&Stream::ready, this};
   std::unique_ptr<char[]> buffer_;
   std::size_t capacity_ = 0, begin_ = 0, end_ = 0;
-  bool reading_ = false;
-  bool filled_ = false;  // by the last read: the peer has more than the buffer takes
-  bool read_expired_ = false;
-  bool interrupted_ = false;
-  bool write_expired_ = false;
-  bool aborted_ = false;
-  Status end_status_ = Status::ok;
   std::uint64_t sent_ = 0;
-  Wakeup reader_;
-  Deadlines::Entry read_deadline_;
-  Deadlines::Entry write_deadline_;
+  bool readable_ = true;  // as far as the last edge and the last read tell
+  bool filled_ = false;   // by the last read: the peer has more than the buffer takes
+  bool read_expired_ = false;
+  bool write_expired_ = false;
+  bool interrupted_ = false;
+  bool aborted_ = false;
+  bool peer_left_ = false;
+  Status read_end_ = Status::ok;  // not ok: reading is over, and why
+  Wakeup reader_, writer_;
+  Deadlines::Entry read_deadline_, write_deadline_;
   std::function<void()> on_event_;
 };
 

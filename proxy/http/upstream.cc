@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
+#include <asio/redirect_error.hpp>
+#include <utility>
 
 namespace weir::http {
 namespace {
@@ -27,26 +29,28 @@ Outbound::Outbound(Outbound&& other) noexcept { *this = std::move(other); }
 Outbound& Outbound::operator=(Outbound&& other) noexcept {
   if (this == &other) return *this;
   release();
-  upstream_ = other.upstream_;
+  upstream_ = std::exchange(other.upstream_, nullptr);
   server_ = other.server_;
   stream_ = std::move(other.stream_);
   reused_ = other.reused_;
   return *this;
 }
 
+void Outbound::end() { std::exchange(upstream_, nullptr)->rotation_.ended(server_); }
+
 void Outbound::keep() {
-  upstream_->rotation_.ended(server_);
   upstream_->keep(server_, std::move(stream_));
+  end();
 }
 
 void Outbound::release() {
-  if (!stream_) return;
-  upstream_->rotation_.ended(server_);
-  stream_->abort();
+  if (!upstream_) return;
+  end();
+  if (stream_) stream_->abort();
   stream_.reset();
 }
 
-int Rotation::pick(SteadyTime now, const std::vector<bool>& tried) {
+int Rotation::pick(SteadyTime now, const std::vector<bool>& tried) const {
   int best = -1;
   const auto rank = [&](std::size_t i) {
     const Server& server = servers_[i];
@@ -58,8 +62,12 @@ int Rotation::pick(SteadyTime now, const std::vector<bool>& tried) {
     if (!tried.empty() && tried[i]) continue;
     if (best < 0 || rank(i) < rank(static_cast<std::size_t>(best))) best = static_cast<int>(i);
   }
-  if (best >= 0) last_ = static_cast<std::size_t>(best);
   return best;
+}
+
+void Rotation::began(std::size_t server) {
+  ++servers_[server].under_way;
+  last_ = server;
 }
 
 void Rotation::refused(std::size_t index, SteadyTime now) {
@@ -91,24 +99,25 @@ Upstream::~Upstream() {
   }
 }
 
-Outbound Upstream::outbound(std::size_t server, std::shared_ptr<Stream> stream, bool reused) {
+// Counts as under way from here on, so that those who come meanwhile look elsewhere.
+Outbound Upstream::begin(std::size_t server) {
   Outbound result;
   result.upstream_ = this;
   result.server_ = server;
-  result.stream_ = std::move(stream);
-  result.reused_ = reused;
   rotation_.began(server);
   return result;
 }
 
 Outbound Upstream::take_idle() {
-  const int picked = rotation_.pick(loop_.deadlines().now(), {});
-  auto& idle = servers_[static_cast<std::size_t>(picked)].idle;
+  const auto server = static_cast<std::size_t>(rotation_.pick(loop_.deadlines().now(), {}));
+  auto& idle = servers_[server].idle;
   if (idle.empty()) return {};
-  std::shared_ptr<Stream> stream = std::move(idle.back());
+  Outbound result = begin(server);
+  result.stream_ = std::move(idle.back());
+  result.stream_->on_event(nullptr);
+  result.reused_ = true;
   idle.pop_back();
-  stream->on_event(nullptr);
-  return outbound(static_cast<std::size_t>(picked), std::move(stream), true);
+  return result;
 }
 
 void Upstream::keep(std::size_t index, std::shared_ptr<Stream> stream) {
@@ -116,8 +125,8 @@ void Upstream::keep(std::size_t index, std::shared_ptr<Stream> stream) {
   if (idle.size() == kMaxIdlePerServer) drop_idle(index, idle.front().get());
   // Whatever comes now, an end or bytes that nobody asked for, the connection is of no more use.
   stream->on_event([this, index, raw = stream.get()] { drop_idle(index, raw); });
+  stream->release_buffer();
   idle.push_back(std::move(stream));
-  idle.back()->watch();
 }
 
 void Upstream::drop_idle(std::size_t index, Stream* stream) {
@@ -138,11 +147,13 @@ Task<Outbound> Upstream::connect(std::shared_ptr<Stream>& current) {
     if (picked < 0) co_return Outbound{};
     const auto server = static_cast<std::size_t>(picked);
     tried[server] = true;
+    Outbound result = begin(server);
     const Stream::Status status = co_await connect_to(server, current);
     if (status == Stream::Status::aborted) co_return Outbound{};
     if (status == Stream::Status::ok) {
       rotation_.accepted(server);
-      co_return outbound(server, current, false);
+      result.stream_ = current;
+      co_return result;
     }
     rotation_.refused(server, loop_.deadlines().now());
   }
@@ -151,7 +162,7 @@ Task<Outbound> Upstream::connect(std::shared_ptr<Stream>& current) {
 Task<Stream::Status> Upstream::connect_to(std::size_t index, std::shared_ptr<Stream>& current) {
   Server& server = servers_[index];
   const SteadyTime now = loop_.deadlines().now();
-  current = std::make_shared<Stream>(loop_, asio::ip::tcp::socket{loop_.context()});
+  current = std::make_shared<Stream>(loop_, -1);
   if (server.endpoints.empty()) {
     co_await resolve(shared_from_this(), index);
   } else if (server.resolved_at != SteadyTime::max() && now - server.resolved_at > kNameValid) {

@@ -36,7 +36,9 @@ class Outbound {
 
  private:
   friend class Upstream;
-  Upstream* upstream_ = nullptr;
+  void end();
+
+  Upstream* upstream_ = nullptr;  // nullptr: of no use any more
   std::size_t server_ = 0;
   std::shared_ptr<Stream> stream_;
   bool reused_ = false;
@@ -49,8 +51,8 @@ class Rotation {
 
   // The server with the fewest requests under way, in turn among equals. Servers that refused lately
   // come only when no other is left; those in `tried` not at all. -1: none.
-  int pick(SteadyTime now, const std::vector<bool>& tried);
-  void began(std::size_t server) { ++servers_[server].under_way; }
+  int pick(SteadyTime now, const std::vector<bool>& tried) const;
+  void began(std::size_t server);
   void ended(std::size_t server) { --servers_[server].under_way; }
   void refused(std::size_t server, SteadyTime now);
   void accepted(std::size_t server) { servers_[server].refusals = 0; }
@@ -88,7 +90,7 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
     std::deque<std::shared_ptr<Stream>> idle;  // the latest last
   };
 
-  Outbound outbound(std::size_t server, std::shared_ptr<Stream> stream, bool reused);
+  Outbound begin(std::size_t server);
   void keep(std::size_t server, std::shared_ptr<Stream> stream);
   void drop_idle(std::size_t server, Stream* stream);
   Task<void> resolve(std::shared_ptr<Upstream> self, std::size_t server);

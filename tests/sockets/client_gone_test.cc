@@ -144,7 +144,7 @@ TEST(Backpressure, AStalledClientStopsTheUpstreamAndMemoryStaysFlat) {
   }));
   WeirdProcess weird({.servers = {upstream.url()}});
   const long before = weird.resident_kib();
-  RawClient client(weird.port(), /*receive_buffer=*/4096);
+  RawClient client(weird.port());
   client.send(lines({"GET / HTTP/1.1", "Host: h"}));
   stuck.wait();
   EXPECT_LT(pushed, on_the_way);
@@ -161,18 +161,16 @@ TEST(Backpressure, AStalledClientStopsTheUpstreamAndMemoryStaysFlat) {
 TEST(Backpressure, AStalledUpstreamStopsTheClientAndMemoryStaysFlat) {
   Gate go_on;
   std::atomic<std::size_t> received{0};
-  FakeUpstream upstream(
-      [&](UpstreamConnection& connection) {
-        connection.read_head();
-        connection.wait(go_on);
-        while (received < stream_size) {
-          const std::size_t count = connection.socket().read_some().size();
-          if (count == 0) return;
-          received += count;
-        }
-        connection.send(answer(200, "all of it"));
-      },
-      Start::listening, /*receive_buffer=*/4096);
+  FakeUpstream upstream([&](UpstreamConnection& connection) {
+    connection.read_head();
+    connection.wait(go_on);
+    while (received < stream_size) {
+      const std::size_t count = connection.socket().read_some().size();
+      if (count == 0) return;
+      received += count;
+    }
+    connection.send(answer(200, "all of it"));
+  });
   WeirdProcess weird({.servers = {upstream.url()}});
   const long before = weird.resident_kib();
   RawClient client(weird.port());

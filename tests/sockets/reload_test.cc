@@ -158,13 +158,13 @@ TEST_F(Reload, RulesAndLimitsFollow) {
   EXPECT_EQ(client.get("/").status, 200);
   Config changed = pointing_at(old_);
   changed.rest =
-      "limits: {target_bytes: 50}\n"
+      "limits: {target_bytes: 100}\n"
       "rules:\n  - {name: fresh, match: {path: /fresh}, unlimited: true}";
   weird.write_config(changed);
   wait_for_reloads(weird, "ok", 1);
   EXPECT_EQ(get(weird.port(), "/fresh").status, 200);
   weird.wait_for_metric("weir_requests_total", {{"rule", "fresh"}, {"outcome", "ok"}}, 1);
-  EXPECT_EQ(get(weird.port(), "/" + std::string(60, 'x')).status, 414);
+  EXPECT_EQ(get(weird.port(), "/" + std::string(100, 'x')).status, 414);
 }
 
 }  // namespace

@@ -42,11 +42,13 @@ class Strictness : public testing::Test {
       RawClient client(weird_.port());
       client.send(bad.request + poison);
       const Answer answer = client.read_answer();
-      EXPECT_TRUE(statuses.contains(answer.status)) << answer.status;
+      EXPECT_TRUE(statuses.contains(answer.status)) << answer.status << " " << answer.body;
+      if (!statuses.contains(answer.status)) continue;
       expect_problem(answer, answer.status, answer.status == 400 ? "malformed" : "");
       EXPECT_EQ(answer.fields.get("Connection"), "close");
       EXPECT_EQ(client.read_to_end(), "");
     }
+    if (HasFailure()) return;  // what was not refused was forwarded, of course
     for (const Received& request : upstream_.requests()) {
       EXPECT_NE(request.target, "/poison");
       EXPECT_FALSE(request.body_complete) << "forwarded as if it were whole: " << request.raw_head;
@@ -56,6 +58,7 @@ class Strictness : public testing::Test {
   void expect_refused_unseen(const std::vector<Case>& cases,
                              const std::set<int>& statuses = {400}) {
     expect_refused(cases, statuses);
+    if (HasFailure()) return;
     EXPECT_EQ(get(weird_.port(), "/good").status, 200);
     EXPECT_EQ(upstream_.targets(), std::vector<std::string>{"/good"});
   }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <regex>
@@ -124,7 +125,9 @@ WeirdProcess::~WeirdProcess() {
     ADD_FAILURE() << "weird was ended by signal " << exit->signal << "; its log:\n" << log();
   }
   expect_no_sanitizer_report(log());
-  if (testing::Test::HasFailure()) std::cerr << "the log of weird:\n" << log();
+  if (testing::Test::HasFailure() || std::uncaught_exceptions() > 0) {
+    std::cerr << "the log of weird:\n" << log();
+  }
 }
 
 long WeirdProcess::resident_kib() const {
