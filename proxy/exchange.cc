@@ -50,9 +50,10 @@ bool is_idempotent(std::string_view method) {
 
 }  // namespace
 
-Exchange::Exchange(std::shared_ptr<const Setup> setup, http::Connection& client)
+Exchange::Exchange(std::shared_ptr<const Setup> setup, http::Connection& client, Buffers& buffers)
     : setup_(std::move(setup)),
       client_(client),
+      buffers_(buffers),
       routed_{&setup_->routes.rule(setup_->routes.size()), setup_->routes.size(), {}},
       beside_over_(client.loop()) {}
 
@@ -67,7 +68,7 @@ Task<void> Exchange::run() {
   // From here on a client that leaves ends whatever its request is waiting for.
   client_.on_gone([this] { cancel(); });
   if (co_await attempt()) {
-    if (answer_.status == 101) {
+    if (buffers_.answer.status == 101) {
       co_await tunnel();
     } else {
       co_await relay_answer();
@@ -79,7 +80,7 @@ Task<void> Exchange::run() {
 // Which rule, resource and upstream; a text if the request is none that we can place.
 const char* Exchange::route() {
   const http::Head& request = client_.request();
-  auto canonical = canonical_target(request.method, request.target, setup_->escaped_slashes, target_scratch_);
+  auto canonical = canonical_target(request.method, request.target, setup_->escaped_slashes, buffers_.target);
   if (const auto* bad = std::get_if<BadTarget>(&canonical)) return bad->why.data();
   target_ = std::get<Target>(canonical);
   const http::Field* host = request.find(http::Known::host);
@@ -92,7 +93,7 @@ const char* Exchange::route() {
     client_ip = client_text;
   }
   const RequestFacts facts{request.method, target_.counted, authority_, client_ip, request.fields};
-  routed_ = setup_->routes.route(facts, resource_scratch_);
+  routed_ = setup_->routes.route(facts, buffers_.resource);
   return nullptr;
 }
 
@@ -107,17 +108,17 @@ void Exchange::prepare_request() {
     host = server.host + ":" + std::to_string(server.port);
     authority_ = host;
   }
-  append_request_head(wire_, {request, target_.forward, authority_, client_.peer_text(),
+  append_request_head(buffers_.wire, {request, target_.forward, authority_, client_.peer_text(),
                               setup_->trusted.contains(client_.peer()), client_.framing(), upgrade_});
   if (body.done()) return;
   const BodyDecoder::Piece piece = body.decode(client_.stream().data(), client_.stream().size());
   if (client_.framing().kind == Framing::Kind::chunked) {
     if (!piece.payload.empty()) {
-      wire_.append(ChunkLine{piece.payload.size()}.text()).append(piece.payload).append("\r\n");
+      buffers_.wire.append(ChunkLine{piece.payload.size()}.text()).append(piece.payload).append("\r\n");
     }
-    if (body.done()) wire_.append(kLastChunk);
+    if (body.done()) buffers_.wire.append(kLastChunk);
   } else {
-    wire_.append(piece.payload);
+    buffers_.wire.append(piece.payload);
   }
   client_.stream().consume(piece.wire);
 }
@@ -183,7 +184,7 @@ bool Exchange::may_replace_connection() const {
 
 Task<Stream::Status> Exchange::send_request() {
   Pieces pieces;
-  pieces.add(wire_);
+  pieces.add(buffers_.wire);
   const Stream::Status status = co_await outbound_.stream().write(pieces, response_timeout());
   answer_due_ = client_.loop().deadlines().now() + response_timeout();
   if (status != Stream::Status::ok) co_return status;
@@ -266,12 +267,12 @@ Task<Exchange::Answer> Exchange::read_answer_head() {
   Stream& from = outbound_.stream();
   HeadReader reader(HeadReader::Kind::response, kAnswerLimits);
   for (;;) {
-    const HeadReader::Result result = reader.read(from.received(), answer_);
+    const HeadReader::Result result = reader.read(from.received(), buffers_.answer);
     if (from.size() > 0) answer_begun_ = true;
     if (result.state == HeadReader::State::done) {
       from.consume(result.consumed);
-      if (answer_.status >= 200) co_return Answer::head_read;
-      if (answer_.status == 101) co_return upgrade_.empty() ? Answer::malformed : Answer::head_read;
+      if (buffers_.answer.status >= 200) co_return Answer::head_read;
+      if (buffers_.answer.status == 101) co_return upgrade_.empty() ? Answer::malformed : Answer::head_read;
       co_await pass_on_interim();
       continue;
     }
@@ -290,17 +291,17 @@ Task<Exchange::Answer> Exchange::read_answer_head() {
 
 Task<void> Exchange::pass_on_interim() {
   // We have told the client ourselves to go on.
-  if (answer_.status == 100 || client_.request().minor_version == 0) co_return;
-  out_.clear();
-  append_interim_head(out_, answer_);
+  if (buffers_.answer.status == 100 || client_.request().minor_version == 0) co_return;
+  buffers_.out.clear();
+  append_interim_head(buffers_.out, buffers_.answer);
   Pieces pieces;
-  pieces.add(out_);
+  pieces.add(buffers_.out);
   co_await client_.stream().write(pieces, client_.timeouts().body_idle);
 }
 
 Task<void> Exchange::relay_answer() {
   const http::Head& request = client_.request();
-  const Framing framing = http::response_framing(answer_, request.method);
+  const Framing framing = http::response_framing(buffers_.answer, request.method);
   if (framing.fault) {
     co_return co_await fail(Ending::upstream_failed, Denial::upstream_failed,
                             std::string{"the answer has "} + framing.fault);
@@ -313,10 +314,10 @@ Task<void> Exchange::relay_answer() {
   }
   if (sent_as.kind == Framing::Kind::until_close) client_.close_after_answer();
   client_.answer_early();
-  const bool body_left_out = request.method == "HEAD" || answer_.status == 304;
-  status_ = answer_.status;
-  out_.clear();
-  append_answer_head(out_, {answer_, sent_as, body_left_out ? http::content_length(answer_) : -1,
+  const bool body_left_out = request.method == "HEAD" || buffers_.answer.status == 304;
+  status_ = buffers_.answer.status;
+  buffers_.out.clear();
+  append_answer_head(buffers_.out, {buffers_.answer, sent_as, body_left_out ? http::content_length(buffers_.answer) : -1,
                             request.minor_version, client_.keep_alive(), client_.loop().http_date()});
   if (!co_await relay_body(BodyDecoder{framing}, sent_as.kind)) {
     outbound_.stream().abort();
@@ -325,13 +326,13 @@ Task<void> Exchange::relay_answer() {
     co_return;
   }
   const bool all_sent = sending_ == Sending::nothing || sending_ == Sending::finished;
-  if (all_sent && framing.kind != Framing::Kind::until_close && http::persists(answer_) &&
+  if (all_sent && framing.kind != Framing::Kind::until_close && http::persists(buffers_.answer) &&
       outbound_.stream().quiet()) {
     outbound_.keep();
   }
 }
 
-// Sends the head in out_ and behind it the body as it comes. False: it was cut.
+// Sends the head in buffers_.out and behind it the body as it comes. False: it was cut.
 Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
   Stream& from = outbound_.stream();
   Stream& to = client_.stream();
@@ -344,7 +345,7 @@ Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
     }
     Pieces pieces;
     const ChunkLine line{piece.payload.size()};
-    pieces.add(out_);
+    pieces.add(buffers_.out);
     if (chunked && !piece.payload.empty()) pieces.add(line.text());
     pieces.add(piece.payload);
     if (chunked && (body.done() || !piece.payload.empty())) {
@@ -352,7 +353,7 @@ Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
     }
     const Stream::Status written = co_await to.write(pieces, client_.timeouts().body_idle);
     from.consume(piece.wire);
-    out_.clear();
+    buffers_.out.clear();
     if (written != Stream::Status::ok) {
       ending_ = Ending::client_gone;
       co_return false;
@@ -374,11 +375,11 @@ Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
 Task<void> Exchange::tunnel() {
   client_.on_gone(nullptr);
   client_.close_after_answer();
-  status_ = answer_.status;
-  out_.clear();
-  append_switch_head(out_, answer_, http::upgrade_of(answer_));
+  status_ = buffers_.answer.status;
+  buffers_.out.clear();
+  append_switch_head(buffers_.out, buffers_.answer, http::upgrade_of(buffers_.answer));
   Pieces pieces;
-  pieces.add(out_);
+  pieces.add(buffers_.out);
   if (co_await client_.stream().write(pieces, client_.timeouts().body_idle) != Stream::Status::ok) {
     co_return;
   }

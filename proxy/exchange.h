@@ -14,7 +14,7 @@ namespace weir {
 
 class Exchange {
  public:
-  Exchange(std::shared_ptr<const Setup> setup, http::Connection& client);
+  Exchange(std::shared_ptr<const Setup> setup, http::Connection& client, Buffers& buffers);
   ~Exchange();
 
   http::Task<void> run();
@@ -58,20 +58,17 @@ class Exchange {
 
   const std::shared_ptr<const Setup> setup_;
   http::Connection& client_;
+  Buffers& buffers_;
 
   // Set by route().
-  std::string target_scratch_, resource_scratch_;
   Target target_;
   std::string_view authority_;
   Routed routed_;
 
-  std::string wire_;             // the request's head, and of its body what was there with it
-  std::string_view upgrade_;     // the protocol that the client asks to switch to
+  std::string_view upgrade_;  // the protocol that the client asks to switch to
   http::Outbound outbound_;
   std::shared_ptr<http::Stream> connecting_;
-  http::Head answer_;
-  bool answer_begun_ = false;    // a byte of any answer came from the upstream
-  std::string out_;              // the answer's head on its way to the client
+  bool answer_begun_ = false;  // a byte of any answer came from the upstream
 
   // What is sent beside reading the answer: the rest of the request's body, or a tunnel's one way.
   enum class Sending { nothing, under_way, finished, failed };

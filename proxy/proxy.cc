@@ -7,6 +7,9 @@
 namespace weir {
 namespace {
 
+constexpr std::size_t kSpareBuffers = 64;
+constexpr std::size_t kSpareCapacity = 8 * 1024;
+
 // The previous upstream if nothing about it changed, so that its connections live on.
 std::shared_ptr<http::Upstream> upstream_for(const UpstreamOptions& options, const Setup* previous,
                                              http::Loop& loop) {
@@ -48,14 +51,31 @@ void Proxy::configure(const Settings& settings, AccessLog access_log) {
 
 http::Task<void> Proxy::serve(http::Connection& connection) {
   const SteadyTime began = access_log_ ? loop_.clock().steady_now() : SteadyTime{};
-  Exchange exchange(setup_, connection);
+  auto buffers = borrow_buffers();
+  Exchange exchange(setup_, connection, *buffers);
   co_await exchange.run();
   exchange.stats().count(exchange.ending());
-  if (access_log_) {
+  if (access_log_ && began != SteadyTime{}) {  // it was on all the time
     access_log_({connection.peer_text(), connection.request().method, connection.request().target,
                  exchange.rule().name, exchange.status(), exchange.ending(),
                  std::chrono::duration_cast<std::chrono::microseconds>(loop_.clock().steady_now() - began)});
   }
+  return_buffers(std::move(buffers));
+}
+
+std::unique_ptr<Buffers> Proxy::borrow_buffers() {
+  if (spare_buffers_.empty()) return std::make_unique<Buffers>();
+  auto buffers = std::move(spare_buffers_.back());
+  spare_buffers_.pop_back();
+  return buffers;
+}
+
+void Proxy::return_buffers(std::unique_ptr<Buffers> buffers) {
+  // Those of an unusual request, or of an unusual number of them, are not worth keeping.
+  if (spare_buffers_.size() == kSpareBuffers || buffers->wire.capacity() > kSpareCapacity) return;
+  buffers->wire.clear();
+  buffers->out.clear();
+  spare_buffers_.push_back(std::move(buffers));
 }
 
 void Proxy::refused(const http::Connection& connection, http::Denial denial) {

@@ -52,6 +52,15 @@ struct Setup {
   std::vector<PerRule> per_rule;  // by Routed::rule_index
 };
 
+// What an exchange writes its heads into: lent for as long as it lasts, so that one after another can
+// use the same memory.
+struct Buffers {
+  std::string target, resource;  // rewritten, if they had to be
+  std::string wire;              // the request's head, and of its body what was there with it
+  std::string out;               // the answer's head on its way to the client
+  http::Head answer;
+};
+
 class Proxy {
  public:
   Proxy(http::Loop& loop, ProxyStats& stats) : loop_(loop), stats_(stats) {}
@@ -64,9 +73,13 @@ class Proxy {
   void refused(const http::Connection& connection, http::Denial denial);
 
  private:
+  std::unique_ptr<Buffers> borrow_buffers();
+  void return_buffers(std::unique_ptr<Buffers> buffers);
+
   http::Loop& loop_;
   ProxyStats& stats_;
   std::shared_ptr<const Setup> setup_;
+  std::vector<std::unique_ptr<Buffers>> spare_buffers_;
   AccessLog access_log_;  // empty: off
 };
 
