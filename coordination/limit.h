@@ -1,7 +1,7 @@
 #pragma once
 
-// What a rule allows: so many units per window over all replicas, and what happens to a request that
-// finds none free. Plain values, read from the configuration and constant from then on.
+// What a rule allows: so many units per window over all replicas, and what happens to a request
+// that finds none free. Plain values, read from the configuration and constant from then on.
 
 #include <chrono>
 #include <cstdint>
@@ -13,8 +13,8 @@ enum class Mode { started, sliding, in_flight, until_done };
 enum class Queue { fifo, fair };
 
 struct Limit {
-  std::int64_t units = 100;                    // 1 … 1,000,000,000
-  std::chrono::seconds window{60};             // 1 s … 24 h; without meaning for in_flight
+  std::int64_t units = 100;         // 1 … 1,000,000,000
+  std::chrono::seconds window{60};  // 1 s … 24 h; without meaning for in_flight
   Mode mode = Mode::started;
   std::optional<std::chrono::milliseconds> wait;  // nothing: as long as the client stays
   Queue queue = Queue::fifo;

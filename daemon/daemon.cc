@@ -95,6 +95,10 @@ void Daemon::run() {
              {"version", WEIR_VERSION}});
   log_.warn("limits are not enforced in this version: every request passes");
   loop_.run();
+  if (cut_ > 0) {
+    log_.warn("requests were cut because the drain ran out of time",
+              {{"requests", static_cast<std::int64_t>(cut_)}});
+  }
   log_.info("stopped");
 }
 
@@ -161,12 +165,7 @@ void Daemon::cut() {
   if (phase_ == Phase::cutting) return;
   phase_ = Phase::cutting;
   for (auto& worker : workers_) {
-    worker->abort([this](std::size_t requests) {
-      if (requests > 0) {
-        log_.warn("requests cut because the drain ran out of time",
-                  {{"requests", static_cast<std::int64_t>(requests)}});
-      }
-    });
+    worker->abort([this](std::size_t requests) { cut_ += requests; });
   }
 }
 

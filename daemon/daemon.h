@@ -1,7 +1,8 @@
 #pragma once
 
-// The process: builds everything, names every owner, and takes it down in order. It runs on the main
-// thread, whose loop serves the admin address, the signals and the reloads; workers are told by post.
+// The process: builds everything, names every owner, and takes it down in order. It runs on the
+// main thread, whose loop serves the admin address, the signals and the reloads; workers are told
+// by post.
 
 #include <asio/signal_set.hpp>
 #include <memory>
@@ -47,7 +48,8 @@ class Daemon {
   const WallTime since_;
   DaemonStats stats_;
   Phase phase_ = Phase::serving;
-  std::size_t undrained_ = 0;  // workers
+  std::size_t undrained_ = 0;        // workers
+  std::atomic<std::size_t> cut_{0};  // requests
 
   http::Loop loop_;
   asio::signal_set signals_;

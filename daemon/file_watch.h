@@ -1,8 +1,8 @@
 #pragma once
 
-// Tells when a file has become another one: written in place, replaced by a rename, or reached through
-// a symbolic link that now leads elsewhere, as Kubernetes swaps a ConfigMap. Asks by name, so that no
-// kind of replacement goes unseen; on its loop's thread.
+// Tells when a file has become another one: written in place, replaced by a rename, or reached
+// through a symbolic link that now leads elsewhere, as Kubernetes swaps a ConfigMap. Asks by name,
+// so that no kind of replacement goes unseen; on its loop's thread.
 
 #include <functional>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 
-// The process's log, on standard error: a line of text or of JSON per event. Whatever bytes a client
-// sent, an event stays on one line and its fields stay apart. Any thread.
+// The process's log, on standard error: a line of text or of JSON per event. Whatever bytes a
+// client sent, an event stays on one line and its fields stay apart. Any thread.
 
 #include <atomic>
 #include <cstdint>
@@ -30,10 +30,18 @@ class Log {
   ~Log();
   void configure(const LogOptions& options);
 
-  void debug(std::string_view message, Fields fields = {}) { write(LogOptions::Level::debug, message, fields); }
-  void info(std::string_view message, Fields fields = {}) { write(LogOptions::Level::info, message, fields); }
-  void warn(std::string_view message, Fields fields = {}) { write(LogOptions::Level::warn, message, fields); }
-  void error(std::string_view message, Fields fields = {}) { write(LogOptions::Level::error, message, fields); }
+  void debug(std::string_view message, Fields fields = {}) {
+    write(LogOptions::Level::debug, message, fields);
+  }
+  void info(std::string_view message, Fields fields = {}) {
+    write(LogOptions::Level::info, message, fields);
+  }
+  void warn(std::string_view message, Fields fields = {}) {
+    write(LogOptions::Level::warn, message, fields);
+  }
+  void error(std::string_view message, Fields fields = {}) {
+    write(LogOptions::Level::error, message, fields);
+  }
 
  private:
   void write(LogOptions::Level level, std::string_view message, Fields fields);

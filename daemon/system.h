@@ -1,6 +1,7 @@
 #pragma once
 
-// The process's own clock. The only file in which real time is read; everything else gets it passed.
+// The process's own clock. The only file in which real time is read; everything else gets it
+// passed.
 
 #include <string>
 

@@ -1,10 +1,7 @@
 #include "proxy/exchange.h"
 
-#include <array>
-#include <asio/co_spawn.hpp>
-#include <charconv>
-
 #include "proxy/headers.h"
+#include "proxy/http/tunnel.h"
 
 namespace weir {
 namespace {
@@ -13,6 +10,7 @@ using http::BodyDecoder;
 using http::Denial;
 using http::Framing;
 using http::HeadReader;
+using http::PieceFrame;
 using http::Pieces;
 using http::Stream;
 using http::Task;
@@ -20,28 +18,13 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kNoTimeout{0};
+constexpr const char* kBrokenBody = "the body's framing is broken";
 // What an upstream's head may take up. Servers are trusted with more than clients.
 constexpr http::Limits kAnswerLimits{Stream::kMaxBuffer, 1000, 0, 0};
 
-// The line before a chunk's payload.
-class ChunkLine {
- public:
-  explicit ChunkLine(std::size_t size) {
-    end_ = std::to_chars(text_.data(), text_.data() + 16, size, 16).ptr;
-    *end_++ = '\r';
-    *end_++ = '\n';
-  }
-  std::string_view text() const { return {text_.data(), static_cast<std::size_t>(end_ - text_.data())}; }
-
- private:
-  std::array<char, 18> text_;
-  char* end_;
-};
-
-constexpr std::string_view kLastChunk = "0\r\n\r\n";
-
-// What follows a payload: the chunk's end, and behind the last one the body's.
-std::string_view behind_chunk(bool last) { return last ? "\r\n0\r\n\r\n" : "\r\n"; }
+PieceFrame::Follows follows(const BodyDecoder& body) {
+  return body.done() ? PieceFrame::Follows::nothing : PieceFrame::Follows::more;
+}
 
 bool is_idempotent(std::string_view method) {
   return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
@@ -55,7 +38,7 @@ Exchange::Exchange(std::shared_ptr<const Setup> setup, http::Connection& client,
       client_(client),
       buffers_(buffers),
       routed_{&setup_->routes.rule(setup_->routes.size()), setup_->routes.size(), {}},
-      beside_over_(client.loop()) {}
+      beside_(client.loop()) {}
 
 Exchange::~Exchange() { client_.on_gone(nullptr); }
 
@@ -65,6 +48,9 @@ Task<void> Exchange::run() {
     co_return co_await reply(Ending::malformed, Denial::malformed, fault);
   }
   prepare_request();
+  if (client_.body().failed()) {
+    co_return co_await fail(Ending::malformed, Denial::malformed, kBrokenBody);
+  }
   // From here on a client that leaves ends whatever its request is waiting for.
   client_.on_gone([this] { cancel(); });
   if (co_await attempt()) {
@@ -80,11 +66,14 @@ Task<void> Exchange::run() {
 // Which rule, resource and upstream; a text if the request is none that we can place.
 const char* Exchange::route() {
   const http::Head& request = client_.request();
-  auto canonical = canonical_target(request.method, request.target, setup_->escaped_slashes, buffers_.target);
+  auto canonical =
+      canonical_target(request.method, request.target, setup_->escaped_slashes, buffers_.target);
   if (const auto* bad = std::get_if<BadTarget>(&canonical)) return bad->why.data();
   target_ = std::get<Target>(canonical);
   const http::Field* host = request.find(http::Known::host);
-  authority_ = !target_.authority.empty() ? target_.authority : host ? host->value : std::string_view{};
+  authority_ = !target_.authority.empty() ? target_.authority
+               : host                     ? host->value
+                                          : std::string_view{};
 
   std::string client_text;
   std::string_view client_ip = client_.peer_text();
@@ -102,24 +91,19 @@ void Exchange::prepare_request() {
   const http::Head& request = client_.request();
   BodyDecoder& body = client_.body();
   if (body.done()) upgrade_ = http::upgrade_of(request);
-  std::string host;
+  std::string server_name;
   if (authority_.empty()) {  // an HTTP/1.0 client may leave Host out
     const ServerAddress& server = upstream().options().servers.front();
-    host = server.host + ":" + std::to_string(server.port);
-    authority_ = host;
+    server_name = server.host + ":" + std::to_string(server.port);
   }
-  append_request_head(buffers_.wire, {request, target_.forward, authority_, client_.peer_text(),
-                              setup_->trusted.contains(client_.peer()), client_.framing(), upgrade_});
+  append_request_head(
+      buffers_.wire,
+      {request, target_.forward, authority_.empty() ? server_name : authority_, client_.peer_text(),
+       setup_->trusted.contains(client_.peer()), client_.framing(), upgrade_});
   if (body.done()) return;
   const BodyDecoder::Piece piece = body.decode(client_.stream().data(), client_.stream().size());
-  if (client_.framing().kind == Framing::Kind::chunked) {
-    if (!piece.payload.empty()) {
-      buffers_.wire.append(ChunkLine{piece.payload.size()}.text()).append(piece.payload).append("\r\n");
-    }
-    if (body.done()) buffers_.wire.append(kLastChunk);
-  } else {
-    buffers_.wire.append(piece.payload);
-  }
+  const PieceFrame frame(client_.framing().kind, piece.payload.size(), follows(body));
+  buffers_.wire.append(frame.before()).append(piece.payload).append(frame.behind());
   client_.stream().consume(piece.wire);
 }
 
@@ -130,7 +114,8 @@ Task<bool> Exchange::attempt() {
   outbound_ = upstream().take_idle();
   // What was sent on a connection that the server closed meanwhile may be lost: where the request
   // cannot be sent twice, ask the kernel first.
-  if (outbound_ && !is_idempotent(client_.request().method) && !outbound_.stream().nothing_unread()) {
+  if (outbound_ && !is_idempotent(client_.request().method) &&
+      !outbound_.stream().nothing_unread()) {
     outbound_.release();
   }
   for (;;) {
@@ -138,8 +123,9 @@ Task<bool> Exchange::attempt() {
     connecting_.reset();
     if (client_.gone()) break;
     if (!outbound_) {
-      co_await reply(Ending::upstream_unreachable, Denial::upstream_unreachable,
-                     "every server of upstream " + upstream().options().name + " refused the connection");
+      co_await reply(
+          Ending::upstream_unreachable, Denial::upstream_unreachable,
+          "every server of upstream " + upstream().options().name + " refused the connection");
       co_return false;
     }
     Answer answer = Answer::none;
@@ -166,7 +152,7 @@ Task<bool> Exchange::attempt() {
     co_return false;
   }
   if (body_fault_ == BodyFault::malformed) {
-    co_await fail(Ending::malformed, Denial::malformed, "the body's framing is broken");
+    co_await fail(Ending::malformed, Denial::malformed, kBrokenBody);
   } else if (body_fault_ == BodyFault::too_slow) {
     co_await fail(Ending::malformed, Denial::too_slow, "the body stopped coming");
   } else {
@@ -188,13 +174,10 @@ Task<Stream::Status> Exchange::send_request() {
   const Stream::Status status = co_await outbound_.stream().write(pieces, response_timeout());
   answer_due_ = client_.loop().deadlines().now() + response_timeout();
   if (status != Stream::Status::ok) co_return status;
-  if (client_.body().failed()) {
-    body_fault_ = BodyFault::malformed;
-    outbound_.stream().abort();
-  } else if (!client_.body().done()) {
+  if (!client_.body().done()) {
     co_await client_.send_continue();
     sending_ = Sending::under_way;
-    run_beside(send_body());
+    beside_.start(send_body());
   }
   co_return status;
 }
@@ -205,7 +188,6 @@ Task<void> Exchange::send_body() {
   Stream& from = client_.stream();
   Stream& to = outbound_.stream();
   BodyDecoder& body = client_.body();
-  const bool chunked = client_.framing().kind == Framing::Kind::chunked;
   while (!body.done()) {
     const BodyDecoder::Piece piece = body.decode(from.data(), from.size());
     if (body.failed()) body_fault_ = BodyFault::malformed;
@@ -217,11 +199,11 @@ Task<void> Exchange::send_body() {
       if (status == Stream::Status::timed_out) body_fault_ = BodyFault::too_slow;
       break;
     }
+    const PieceFrame frame(client_.framing().kind, piece.payload.size(), follows(body));
     Pieces pieces;
-    const ChunkLine line{piece.payload.size()};
-    if (chunked && !piece.payload.empty()) pieces.add(line.text());
+    pieces.add(frame.before());
     pieces.add(piece.payload);
-    if (chunked) pieces.add(piece.payload.empty() ? kLastChunk : behind_chunk(body.done()));
+    pieces.add(frame.behind());
     const Stream::Status status = co_await to.write(pieces, response_timeout());
     from.consume(piece.wire);
     if (status != Stream::Status::ok) {
@@ -241,26 +223,12 @@ Task<void> Exchange::send_body() {
   to.set_read_timeout(response_timeout());
 }
 
-void Exchange::run_beside(Task<void> task) {
-  beside_ = true;
-  sending_ = Sending::under_way;
-  asio::co_spawn(client_.loop().executor(), std::move(task), [this](std::exception_ptr thrown) {
-    if (thrown) sending_ = Sending::failed;
-    beside_ = false;
-    beside_over_.wake();
-  });
-}
-
-Task<void> Exchange::join() {
-  while (beside_) co_await beside_over_.wait();
-}
-
 Task<void> Exchange::stop_sending() {
   if (sending_ == Sending::under_way) {
     outbound_.stream().abort();
     client_.stream().interrupt();
   }
-  co_await join();
+  co_await beside_.join();
 }
 
 Task<Exchange::Answer> Exchange::read_answer_head() {
@@ -272,7 +240,8 @@ Task<Exchange::Answer> Exchange::read_answer_head() {
     if (result.state == HeadReader::State::done) {
       from.consume(result.consumed);
       if (buffers_.answer.status >= 200) co_return Answer::head_read;
-      if (buffers_.answer.status == 101) co_return upgrade_.empty() ? Answer::malformed : Answer::head_read;
+      if (buffers_.answer.status == 101)
+        co_return upgrade_.empty() ? Answer::malformed : Answer::head_read;
       co_await pass_on_interim();
       continue;
     }
@@ -280,8 +249,8 @@ Task<Exchange::Answer> Exchange::read_answer_head() {
     // While the body is under way its own deadlines hold; the answer's time begins behind it.
     milliseconds timeout = kNoTimeout;
     if (sending_ != Sending::under_way) {
-      const auto left = answer_due_ - client_.loop().deadlines().now();
-      timeout = std::max(duration_cast<milliseconds>(left), milliseconds{1});
+      timeout = duration_cast<milliseconds>(answer_due_ - client_.loop().deadlines().now());
+      if (timeout.count() <= 0) co_return Answer::timed_out;
     }
     const Stream::Status status = co_await from.more(timeout);
     if (status == Stream::Status::timed_out) co_return Answer::timed_out;
@@ -317,8 +286,10 @@ Task<void> Exchange::relay_answer() {
   const bool body_left_out = request.method == "HEAD" || buffers_.answer.status == 304;
   status_ = buffers_.answer.status;
   buffers_.out.clear();
-  append_answer_head(buffers_.out, {buffers_.answer, sent_as, body_left_out ? http::content_length(buffers_.answer) : -1,
-                            request.minor_version, client_.keep_alive(), client_.loop().http_date()});
+  append_answer_head(
+      buffers_.out,
+      {buffers_.answer, sent_as, body_left_out ? http::content_length(buffers_.answer) : -1,
+       request.minor_version, client_.keep_alive(), client_.loop().http_date()});
   if (!co_await relay_body(BodyDecoder{framing}, sent_as.kind)) {
     outbound_.stream().abort();
     client_.cut(sent_as.kind == Framing::Kind::until_close ? http::Connection::Cut::reset
@@ -336,21 +307,18 @@ Task<void> Exchange::relay_answer() {
 Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
   Stream& from = outbound_.stream();
   Stream& to = client_.stream();
-  const bool chunked = sent_as == Framing::Kind::chunked;
   for (;;) {
     const BodyDecoder::Piece piece = body.decode(from.data(), from.size());
     if (body.failed()) {
       ending_ = Ending::upstream_failed;
       co_return false;
     }
+    const PieceFrame frame(sent_as, piece.payload.size(), follows(body));
     Pieces pieces;
-    const ChunkLine line{piece.payload.size()};
     pieces.add(buffers_.out);
-    if (chunked && !piece.payload.empty()) pieces.add(line.text());
+    pieces.add(frame.before());
     pieces.add(piece.payload);
-    if (chunked && (body.done() || !piece.payload.empty())) {
-      pieces.add(piece.payload.empty() ? kLastChunk : behind_chunk(body.done()));
-    }
+    pieces.add(frame.behind());
     const Stream::Status written = co_await to.write(pieces, client_.timeouts().body_idle);
     from.consume(piece.wire);
     buffers_.out.clear();
@@ -370,10 +338,8 @@ Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
   }
 }
 
-// Both sides agreed on another protocol: bytes pass both ways until both have ended, or neither has
-// sent any for the time that an answer may take.
 Task<void> Exchange::tunnel() {
-  client_.on_gone(nullptr);
+  client_.on_gone(nullptr);  // from here on either side may close first
   client_.close_after_answer();
   status_ = buffers_.answer.status;
   buffers_.out.clear();
@@ -381,35 +347,12 @@ Task<void> Exchange::tunnel() {
   Pieces pieces;
   pieces.add(buffers_.out);
   if (co_await client_.stream().write(pieces, client_.timeouts().body_idle) != Stream::Status::ok) {
+    ending_ = Ending::client_gone;
     co_return;
   }
-  last_moved_ = client_.loop().deadlines().now();
-  run_beside(copy(client_.stream(), outbound_.stream()));
-  co_await copy(outbound_.stream(), client_.stream());
-  co_await join();
-  sending_ = Sending::finished;
+  http::Tunnel tunnel(client_.stream(), outbound_.stream(), response_timeout());
+  co_await tunnel.run();
   client_.cut(http::Connection::Cut::close);
-}
-
-Task<void> Exchange::copy(Stream& from, Stream& to) {
-  for (;;) {
-    if (from.size() > 0) {
-      Pieces pieces;
-      pieces.add(from.received());
-      const std::size_t size = from.size();
-      if (co_await to.write(pieces, response_timeout()) != Stream::Status::ok) break;
-      from.consume(size);
-      last_moved_ = client_.loop().deadlines().now();
-    }
-    const Stream::Status status = co_await from.more(response_timeout());
-    if (status == Stream::Status::closed) co_return to.shutdown_send();
-    if (status == Stream::Status::ok) continue;
-    // The other way may be busy.
-    const auto quiet = client_.loop().deadlines().now() - last_moved_;
-    if (status != Stream::Status::timed_out || quiet >= response_timeout()) break;
-  }
-  from.abort();
-  to.abort();
 }
 
 Task<void> Exchange::reply(Ending ending, Denial denial, std::string detail) {

@@ -30,7 +30,9 @@ class Exchange {
 
   const Setup::PerRule& per_rule() const { return setup_->per_rule[routed_.rule_index]; }
   http::Upstream& upstream() const { return *per_rule().upstream; }
-  std::chrono::milliseconds response_timeout() const { return upstream().options().response_timeout; }
+  std::chrono::milliseconds response_timeout() const {
+    return upstream().options().response_timeout;
+  }
 
   // What happens to a request, in this order.
   const char* route();
@@ -43,13 +45,10 @@ class Exchange {
   http::Task<http::Stream::Status> send_request();
   http::Task<void> send_body();
   http::Task<void> stop_sending();
-  void run_beside(http::Task<void> task);
-  http::Task<void> join();
   http::Task<Answer> read_answer_head();
   http::Task<void> pass_on_interim();
   bool may_replace_connection() const;
 
-  http::Task<void> copy(http::Stream& from, http::Stream& to);
   http::Task<bool> relay_body(http::BodyDecoder body, http::Framing::Kind sent_as);
 
   http::Task<void> reply(Ending ending, http::Denial denial, std::string detail);
@@ -70,15 +69,13 @@ class Exchange {
   std::shared_ptr<http::Stream> connecting_;
   bool answer_begun_ = false;  // a byte of any answer came from the upstream
 
-  // What is sent beside reading the answer: the rest of the request's body, or a tunnel's one way.
+  // The rest of the request's body is sent beside reading the answer.
   enum class Sending { nothing, under_way, finished, failed };
   Sending sending_ = Sending::nothing;
-  bool beside_ = false;  // that coroutine has not ended yet: run() must not, either
-  http::Wakeup beside_over_;
+  http::Beside beside_;
   enum class BodyFault { none, malformed, too_slow };
   BodyFault body_fault_ = BodyFault::none;  // why the body could not be read from the client
   SteadyTime answer_due_{};                 // the request was sent: its answer's head is due then
-  SteadyTime last_moved_{};                 // in a tunnel, either way
 
   Ending ending_ = Ending::ok;
   int status_ = 0;

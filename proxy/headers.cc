@@ -55,8 +55,10 @@ bool is_dropped(Known known) {
     case Known::te:
     case Known::trailer:
     case Known::transfer_encoding:
-    case Known::upgrade: return true;
-    default: return false;
+    case Known::upgrade:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -158,7 +160,8 @@ void append_request_head(std::string& out, const ForwardedRequest& request) {
       case Known::via:
       case Known::x_forwarded_for:
       case Known::x_forwarded_host:
-      case Known::x_forwarded_proto: continue;  // ours follow
+      case Known::x_forwarded_proto:
+        continue;  // ours follow
       default:
         if (is_dropped(field.known)) continue;
     }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Heads as they leave the proxy. What concerns one hop only is dropped, framing is written anew, and
-// what we add comes after whatever the peer asked to have removed, so that it cannot be. Pure.
+// Heads as they leave the proxy. What concerns one hop only is dropped, framing is written anew,
+// and what we add comes after whatever the peer asked to have removed, so that it cannot be. Pure.
 
 #include <string>
 #include <string_view>
@@ -26,9 +26,9 @@ struct ForwardedRequest {
   std::string_view target;     // canonical
   std::string_view authority;  // what Host is to say
   std::string_view peer;       // the client's address, or the proxy's that we hear it through
-  bool peer_is_trusted;      // its X-Forwarded-* and Via are extended, not replaced
-  http::Framing framing;     // of the body to come
-  std::string_view upgrade;  // protocol to ask for; empty: none
+  bool peer_is_trusted;        // its X-Forwarded-* and Via are extended, not replaced
+  http::Framing framing;       // of the body to come
+  std::string_view upgrade;    // protocol to ask for; empty: none
 };
 
 void append_request_head(std::string& out, const ForwardedRequest& request);

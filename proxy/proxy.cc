@@ -37,9 +37,9 @@ Setup::Setup(const Settings& settings, const Setup* previous, http::Loop& loop, 
   }
   for (std::size_t i = 0; i <= routes.size(); ++i) {
     const Rule& rule = routes.rule(i);
-    const auto upstream = std::find_if(upstreams.begin(), upstreams.end(), [&](const auto& candidate) {
-      return candidate->options().name == rule.upstream;
-    });
+    const auto upstream = std::find_if(
+        upstreams.begin(), upstreams.end(),
+        [&](const auto& candidate) { return candidate->options().name == rule.upstream; });
     per_rule.push_back({&stats.rule(rule.name), upstream->get(), &stats.upstream(rule.upstream)});
   }
 }
@@ -58,7 +58,8 @@ http::Task<void> Proxy::serve(http::Connection& connection) {
   if (access_log_ && began != SteadyTime{}) {  // it was on all the time
     access_log_({connection.peer_text(), connection.request().method, connection.request().target,
                  exchange.rule().name, exchange.status(), exchange.ending(),
-                 std::chrono::duration_cast<std::chrono::microseconds>(loop_.clock().steady_now() - began)});
+                 std::chrono::duration_cast<std::chrono::microseconds>(loop_.clock().steady_now() -
+                                                                       began)});
   }
   return_buffers(std::move(buffers));
 }

@@ -52,8 +52,8 @@ struct Setup {
   std::vector<PerRule> per_rule;  // by Routed::rule_index
 };
 
-// What an exchange writes its heads into: lent for as long as it lasts, so that one after another can
-// use the same memory.
+// What an exchange writes its heads into: lent for as long as it lasts, so that one after another
+// can use the same memory.
 struct Buffers {
   std::string target, resource;  // rewritten, if they had to be
   std::string wire;              // the request's head, and of its body what was there with it

@@ -1,7 +1,7 @@
 #pragma once
 
-// Rules as they are configured: which requests one limit is for, what is counted, and where they go.
-// route.h is what applies them.
+// Rules as they are configured: which requests one limit is for, what is counted, and where they
+// go. route.h is what applies them.
 
 #include <string>
 #include <vector>

@@ -4,14 +4,22 @@ namespace weir {
 
 std::string_view to_string(Ending ending) {
   switch (ending) {
-    case Ending::ok: return "ok";
-    case Ending::client_gone: return "client_gone";
-    case Ending::malformed: return "malformed";
-    case Ending::queue_full: return "queue_full";
-    case Ending::draining: return "draining";
-    case Ending::upstream_unreachable: return "upstream_unreachable";
-    case Ending::upstream_failed: return "upstream_failed";
-    case Ending::upstream_timeout: return "upstream_timeout";
+    case Ending::ok:
+      return "ok";
+    case Ending::client_gone:
+      return "client_gone";
+    case Ending::malformed:
+      return "malformed";
+    case Ending::queue_full:
+      return "queue_full";
+    case Ending::draining:
+      return "draining";
+    case Ending::upstream_unreachable:
+      return "upstream_unreachable";
+    case Ending::upstream_failed:
+      return "upstream_failed";
+    case Ending::upstream_timeout:
+      return "upstream_timeout";
   }
   return "";
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-// One upstream as it is configured: its servers, and how calls to it are made, repeated and held back.
+// One upstream as it is configured: its servers, and how calls to it are made, repeated and held
+// back.
 
 #include <chrono>
 #include <cstdint>
@@ -64,8 +65,9 @@ struct UpstreamOptions {
   std::string name;
   std::vector<ServerAddress> servers;
   std::chrono::milliseconds connect_timeout{1'000};
-  std::chrono::milliseconds response_timeout{60'000};  // request sent to answer's head; longest pause in a body
-  std::string service_config;                          // JSON text; empty: none
+  std::chrono::milliseconds response_timeout{
+      60'000};                 // request sent to answer's head; longest pause in a body
+  std::string service_config;  // JSON text; empty: none
   bool retry_non_idempotent = false;
   bool retries = true;
   RetryBudgetOptions retry_budget;

@@ -1,8 +1,8 @@
 #pragma once
 
 // Time, as everything but the process itself sees it. Decisions take `now` as an argument; only the
-// shells around them hold a Clock. Steady and wall time are different types, so one cannot be passed
-// for the other: delays and deadlines are steady, windows and stamps are wall time.
+// shells around them hold a Clock. Steady and wall time are different types, so one cannot be
+// passed for the other: delays and deadlines are steady, windows and stamps are wall time.
 
 #include <chrono>
 

@@ -26,11 +26,13 @@ Address peer_address(int socket) {
   ::getpeername(socket, reinterpret_cast<sockaddr*>(&storage), &length);
   if (storage.ss_family == AF_INET) {
     Address::V4 bytes;
-    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in&>(storage).sin_addr, bytes.size());
+    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in&>(storage).sin_addr,
+                bytes.size());
     return Address{bytes};
   }
   Address::V6 bytes;
-  std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr, bytes.size());
+  std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr,
+              bytes.size());
   return Address{bytes};
 }
 
@@ -60,7 +62,8 @@ Task<bool> Connection::read_request() {
     switch (result.state) {
       case HeadReader::State::done: {
         stream_.consume(result.consumed);
-        if (const char* fault = check_request()) co_return co_await refuse(Denial::malformed, fault);
+        if (const char* fault = check_request())
+          co_return co_await refuse(Denial::malformed, fault);
         if (request_.method == "CONNECT") {
           co_return co_await refuse(Denial::connect_method, "this is no forward proxy");
         }
@@ -79,22 +82,25 @@ Task<bool> Connection::read_request() {
             Denial::target_too_long,
             "at most " + std::to_string(options_.limits.target_bytes) + " bytes are taken");
       case HeadReader::State::too_large:
-        co_return co_await refuse(
-            Denial::header_too_large,
-            "at most " + std::to_string(options_.limits.header_bytes) + " bytes in " +
-                std::to_string(options_.limits.header_fields) + " fields are taken");
-      case HeadReader::State::more: break;
+        co_return co_await refuse(Denial::header_too_large,
+                                  "at most " + std::to_string(options_.limits.header_bytes) +
+                                      " bytes in " + std::to_string(options_.limits.header_fields) +
+                                      " fields are taken");
+      case HeadReader::State::more:
+        break;
     }
-    milliseconds timeout = options_.timeouts.idle;
-    if (idle_) stream_.release_buffer();
-    if (!idle_) {
+    Stream::Status status = Stream::Status::timed_out;
+    if (idle_) {
+      stream_.release_buffer();
+      status = co_await stream_.more(options_.timeouts.idle);
+    } else {
       // One deadline for the whole head: each byte must not buy more time.
       const SteadyTime now = loop().deadlines().now();
       if (header_deadline == SteadyTime{}) header_deadline = now + options_.timeouts.header;
-      timeout = std::max(duration_cast<milliseconds>(header_deadline - now), milliseconds{1});
+      const auto left = duration_cast<milliseconds>(header_deadline - now);
+      const std::size_t room = std::max(Stream::kMaxBuffer, options_.limits.header_bytes + 2);
+      if (left.count() > 0) status = co_await stream_.more(left, room);
     }
-    const Stream::Status status =
-        co_await stream_.more(timeout, std::max(Stream::kMaxBuffer, options_.limits.header_bytes + 2));
     if (status == Stream::Status::ok) continue;
     if (status == Stream::Status::timed_out && !idle_) {
       co_return co_await refuse(Denial::too_slow, "the head was not complete in time");
@@ -108,7 +114,8 @@ const char* Connection::check_request() {
   const std::size_t hosts = request_.count(Known::host);
   if (hosts > 1) return "more than one Host";
   if (hosts == 0 && request_.minor_version == 1) return "no Host";
-  if (hosts == 1 && !valid_authority(request_.find(Known::host)->value)) return "a Host that is none";
+  if (hosts == 1 && !valid_authority(request_.find(Known::host)->value))
+    return "a Host that is none";
   framing_ = request_framing(request_);
   if (framing_.fault) return framing_.fault;
   body_ = BodyDecoder{framing_};

@@ -36,7 +36,8 @@ Deadlines::Entry& Deadlines::slot(SteadyTime at) {
 void Deadlines::arm(Entry& entry, std::chrono::milliseconds timeout) {
   entry.disarm();
   // now_ may be a tick old: one more keeps a deadline from firing early.
-  entry.at_ = now_ + std::min(timeout, std::chrono::milliseconds{std::chrono::hours{24 * 365}}) + kTick;
+  entry.at_ =
+      now_ + std::min(timeout, std::chrono::milliseconds{std::chrono::hours{24 * 365}}) + kTick;
   entry.link_before(slot(entry.at_));
 }
 

@@ -44,8 +44,8 @@ class Deadlines {
 
   // Replaces the entry's deadline, if it had one.
   void arm(Entry& entry, std::chrono::milliseconds timeout);
-  // Calls what is due; an entry is disarmed before it is called, and may be armed again or destroyed
-  // by that call.
+  // Calls what is due; an entry is disarmed before it is called, and may be armed again or
+  // destroyed by that call.
   void advance(SteadyTime now);
   // The time of the last sweep: exact to a tick, and free.
   SteadyTime now() const { return now_; }

@@ -1,5 +1,6 @@
 #include "proxy/http/framing.h"
 
+#include <charconv>
 #include <cstring>
 #include <limits>
 
@@ -87,11 +88,31 @@ std::int64_t content_length(const Head& head) {
   return field ? parse_length(field->value) : -1;
 }
 
+PieceFrame::PieceFrame(Framing::Kind kind, std::size_t payload_size, Follows follows) {
+  if (kind != Framing::Kind::chunked) return;
+  const bool last = follows == Follows::nothing;
+  if (payload_size == 0) {  // a chunk of none would end the body
+    behind_ = last ? "0\r\n\r\n" : "";
+    return;
+  }
+  char* end = std::to_chars(line_.data(), line_.data() + 16, payload_size, 16).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  line_size_ = static_cast<std::size_t>(end - line_.data());
+  behind_ = last ? "\r\n0\r\n\r\n" : "\r\n";
+}
+
 BodyDecoder::BodyDecoder(const Framing& framing) {
   switch (framing.kind) {
-    case Framing::Kind::none: state_ = State::done; break;
-    case Framing::Kind::until_close: state_ = State::until_close; break;
-    case Framing::Kind::chunked: state_ = State::chunk_size; break;
+    case Framing::Kind::none:
+      state_ = State::done;
+      break;
+    case Framing::Kind::until_close:
+      state_ = State::until_close;
+      break;
+    case Framing::Kind::chunked:
+      state_ = State::chunk_size;
+      break;
     case Framing::Kind::length:
       left_ = framing.length;
       state_ = left_ > 0 ? State::length : State::done;
@@ -124,8 +145,9 @@ BodyDecoder::Piece BodyDecoder::decode(char* data, std::size_t size) {
     left_ -= n;
     if (left_ == 0) state_ = State::chunk_data_cr;
   }
-  return {begin ? std::string_view{begin, static_cast<std::size_t>(out - begin)} : std::string_view{},
-          i};
+  return {
+      begin ? std::string_view{begin, static_cast<std::size_t>(out - begin)} : std::string_view{},
+      i};
 }
 
 void BodyDecoder::chunk_size_byte(char c) {

@@ -3,6 +3,7 @@
 // Where a message's body begins and ends. Decided here from the fields, strictly, and never by
 // passing a framing field on: each side of the proxy gets one that we made. Pure.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -14,7 +15,7 @@ namespace weir::http {
 struct Framing {
   enum class Kind { none, length, chunked, until_close };
   Kind kind = Kind::none;
-  std::uint64_t length = 0;  // Kind::length
+  std::uint64_t length = 0;     // Kind::length
   const char* fault = nullptr;  // not nullptr: the message must be refused
 };
 
@@ -24,6 +25,21 @@ Framing response_framing(const Head& head, std::string_view request_method);
 
 // The number in the head's one Content-Length; -1 where there is none, or none that is sound.
 std::int64_t content_length(const Head& head);
+
+// What is written around one piece of a body, by the way the body is framed.
+class PieceFrame {
+ public:
+  enum class Follows { more, nothing };
+  PieceFrame(Framing::Kind kind, std::size_t payload_size, Follows follows);
+
+  std::string_view before() const { return {line_.data(), line_size_}; }
+  std::string_view behind() const { return behind_; }
+
+ private:
+  std::array<char, 18> line_;
+  std::size_t line_size_ = 0;
+  std::string_view behind_;
+};
 
 // Takes a body off the wire piece by piece. Chunk extensions and trailers are dropped; a chunk line
 // must be exactly hex digits, an extension without control bytes, CR LF, and short.

@@ -14,18 +14,28 @@ struct Entry {
 
 Entry entry_of(Denial denial) {
   switch (denial) {
-    case Denial::malformed: return {400, "malformed", "The request is malformed", 0};
-    case Denial::connect_method: return {405, "malformed", "CONNECT is not served here", 0};
-    case Denial::too_slow: return {408, "malformed", "The request came too slowly", 0};
-    case Denial::target_too_long: return {414, "malformed", "The request target is too long", 0};
-    case Denial::unknown_expectation: return {417, "malformed", "The expectation is unknown", 0};
-    case Denial::header_too_large: return {431, "malformed", "The request head is too large", 0};
-    case Denial::queue_full: return {503, "queue_full", "Too many are being served or waiting", 1};
-    case Denial::draining: return {503, "draining", "This replica is about to stop", 1};
+    case Denial::malformed:
+      return {400, "malformed", "The request is malformed", 0};
+    case Denial::connect_method:
+      return {405, "malformed", "CONNECT is not served here", 0};
+    case Denial::too_slow:
+      return {408, "malformed", "The request came too slowly", 0};
+    case Denial::target_too_long:
+      return {414, "malformed", "The request target is too long", 0};
+    case Denial::unknown_expectation:
+      return {417, "malformed", "The expectation is unknown", 0};
+    case Denial::header_too_large:
+      return {431, "malformed", "The request head is too large", 0};
+    case Denial::queue_full:
+      return {503, "queue_full", "Too many are being served or waiting", 1};
+    case Denial::draining:
+      return {503, "draining", "This replica is about to stop", 1};
     case Denial::upstream_unreachable:
       return {502, "upstream_unreachable", "No server of the upstream could be reached", 0};
-    case Denial::upstream_failed: return {502, "upstream_failed", "The upstream failed the request", 0};
-    case Denial::upstream_timeout: return {504, "upstream_timeout", "The upstream took too long", 0};
+    case Denial::upstream_failed:
+      return {502, "upstream_failed", "The upstream failed the request", 0};
+    case Denial::upstream_timeout:
+      return {504, "upstream_timeout", "The upstream took too long", 0};
   }
   return {500, "malformed", "", 0};
 }
@@ -36,7 +46,8 @@ void append_head(std::string& out, int status, std::string_view content_type, st
   out.append("\r\nDate: ").append(date);
   out.append("\r\nContent-Type: ").append(content_type);
   out.append("\r\nContent-Length: ").append(std::to_string(length));
-  out.append(after == After::close ? "\r\nConnection: close\r\n" : "\r\nConnection: keep-alive\r\n");
+  out.append(after == After::close ? "\r\nConnection: close\r\n"
+                                   : "\r\nConnection: keep-alive\r\n");
 }
 
 }  // namespace
@@ -47,19 +58,32 @@ std::string_view reason_of(Denial denial) { return entry_of(denial).reason; }
 
 std::string_view status_text(int status) {
   switch (status) {
-    case 200: return "OK";
-    case 400: return "Bad Request";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 408: return "Request Timeout";
-    case 414: return "URI Too Long";
-    case 417: return "Expectation Failed";
-    case 429: return "Too Many Requests";
-    case 431: return "Request Header Fields Too Large";
-    case 502: return "Bad Gateway";
-    case 503: return "Service Unavailable";
-    case 504: return "Gateway Timeout";
-    default: return "";
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 414:
+      return "URI Too Long";
+    case 417:
+      return "Expectation Failed";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 502:
+      return "Bad Gateway";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    default:
+      return "";
   }
 }
 
@@ -84,8 +108,9 @@ void append_local_reply(std::string& out, const LocalReply& reply, std::string_v
   if (method != "HEAD") out.append(body);
 }
 
-void append_answer(std::string& out, int status, std::string_view content_type, std::string_view body,
-                   std::string_view method, std::string_view date, After after) {
+void append_answer(std::string& out, int status, std::string_view content_type,
+                   std::string_view body, std::string_view method, std::string_view date,
+                   After after) {
   append_head(out, status, content_type, body.size(), date, after);
   out.append("\r\n");
   if (method != "HEAD") out.append(body);

@@ -28,8 +28,8 @@ enum class Denial {
 
 struct LocalReply {
   Denial denial;
-  std::string detail;       // a sentence for the person who reads it
-  std::string resource{};   // what was asked for, where that was known
+  std::string detail;      // a sentence for the person who reads it
+  std::string resource{};  // what was asked for, where that was known
 };
 
 int status_of(Denial denial);
@@ -45,7 +45,8 @@ enum class After { keep_alive, close };
 void append_local_reply(std::string& out, const LocalReply& reply, std::string_view method,
                         std::string_view date, After after);
 // The same for answers that are no denial, such as the admin address gives.
-void append_answer(std::string& out, int status, std::string_view content_type, std::string_view body,
-                   std::string_view method, std::string_view date, After after);
+void append_answer(std::string& out, int status, std::string_view content_type,
+                   std::string_view body, std::string_view method, std::string_view date,
+                   After after);
 
 }  // namespace weir::http

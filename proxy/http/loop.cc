@@ -1,6 +1,7 @@
 #include "proxy/http/loop.h"
 
 #include <array>
+#include <asio/co_spawn.hpp>
 #include <ctime>
 
 namespace weir::http {
@@ -49,6 +50,18 @@ void Wakeup::wake() {
   if (!handler_) return;
   asio::post(loop_.executor(), std::move(*handler_));
   handler_.reset();
+}
+
+void Beside::start(Task<void> task) {
+  running_ = true;
+  asio::co_spawn(loop_.executor(), std::move(task), [this](std::exception_ptr) {
+    running_ = false;
+    over_.wake();
+  });
+}
+
+Task<void> Beside::join() {
+  while (running_) co_await over_.wait();
 }
 
 }  // namespace weir::http

@@ -1,7 +1,7 @@
 #pragma once
 
-// One event loop: the thread that runs it owns every connection, pool and deadline on it, and nothing
-// of those is touched from another thread. Others reach it only through post().
+// One event loop: the thread that runs it owns every connection, pool and deadline on it, and
+// nothing of those is touched from another thread. Others reach it only through post().
 
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
@@ -78,6 +78,21 @@ class Wakeup {
 
   Loop& loop_;
   std::optional<Handler> handler_;
+};
+
+// One coroutine that runs beside its owner's. The owner joins it before it ends itself, since the
+// two share what the owner holds.
+class Beside {
+ public:
+  explicit Beside(Loop& loop) : loop_(loop), over_(loop) {}
+
+  void start(Task<void> task);
+  Task<void> join();
+
+ private:
+  Loop& loop_;
+  bool running_ = false;
+  Wakeup over_;
 };
 
 }  // namespace weir::http

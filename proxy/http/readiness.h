@@ -1,9 +1,10 @@
 #pragma once
 
-// Tells the streams and listeners of one loop when their sockets may be read or written. An epoll set
-// of its own, which Asio watches as one descriptor: edges are reported once per socket and batch, so
-// that a small exchange costs one read and one write on each side. (Asio's own reads try at once,
-// find nothing and only then wait: two system calls of six per request.) Owned by its loop's thread.
+// Tells the streams and listeners of one loop when their sockets may be read or written. An epoll
+// set of its own, which Asio watches as one descriptor: edges are reported once per socket and
+// batch, so that a small exchange costs one read and one write on each side. (Asio's own reads try
+// at once, find nothing and only then wait: two system calls of six per request.) Owned by its
+// loop's thread.
 
 #include <sys/epoll.h>
 
@@ -15,8 +16,8 @@ namespace weir::http {
 
 class Readiness {
  public:
-  // One descriptor's place in the set. `ready` is called with EPOLL* flags, and may destroy the entry
-  // or any other.
+  // One descriptor's place in the set. `ready` is called with EPOLL* flags, and may destroy the
+  // entry or any other.
   class Entry {
    public:
     using Ready = void (*)(void* owner, unsigned events);

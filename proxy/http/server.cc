@@ -42,7 +42,8 @@ int listen_on(const sockaddr* address, socklen_t length, int family, bool first)
 
 }  // namespace
 
-std::vector<int> listen_shared(const std::string& host, const std::string& port, std::size_t count) {
+std::vector<int> listen_shared(const std::string& host, const std::string& port,
+                               std::size_t count) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -165,7 +166,8 @@ void Server::drain() {
   ::close(listener_);
   listener_ = -1;
   for (Connection* connection : connections_) {
-    if (connection->idle()) {
+    // A request that has arrived but was not read yet is still served.
+    if (connection->idle() && connection->stream().nothing_unread()) {
       connection->stream().abort();
     } else {
       connection->close_after_answer();
@@ -175,8 +177,8 @@ void Server::drain() {
 }
 
 std::size_t Server::busy_connections() const {
-  return static_cast<std::size_t>(std::count_if(
-      connections_.begin(), connections_.end(), [](const Connection* c) { return !c->idle(); }));
+  return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                                [](const Connection* c) { return !c->idle(); }));
 }
 
 void Server::abort() {

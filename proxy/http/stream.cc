@@ -56,7 +56,8 @@ void Stream::on_ready(unsigned events) {
   if (on_event_) on_event_();
 }
 
-Task<Stream::Status> Stream::connect(asio::ip::tcp::endpoint peer, std::chrono::milliseconds timeout) {
+Task<Stream::Status> Stream::connect(asio::ip::tcp::endpoint peer,
+                                     std::chrono::milliseconds timeout) {
   if (aborted_) co_return Status::aborted;
   close();
   socket_ = ::socket(peer.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

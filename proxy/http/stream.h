@@ -59,8 +59,8 @@ class Stream {
   std::size_t size() const { return end_ - begin_; }
   std::string_view received() const { return {buffer_.get() + begin_, end_ - begin_}; }
   void consume(std::size_t bytes);
-  // Waits until there is more of it than now; a timeout of zero is none. `max_buffer` bounds what is
-  // kept unconsumed.
+  // Waits until there is more of it than now; a timeout of zero is none. `max_buffer` bounds what
+  // is kept unconsumed.
   Task<Status> more(std::chrono::milliseconds timeout, std::size_t max_buffer = kMaxBuffer);
   // Ends a more() under way with Status::aborted; the connection stays.
   void interrupt();

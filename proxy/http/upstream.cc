@@ -131,8 +131,8 @@ void Upstream::keep(std::size_t index, std::shared_ptr<Stream> stream) {
 
 void Upstream::drop_idle(std::size_t index, Stream* stream) {
   auto& idle = servers_[index].idle;
-  const auto found =
-      std::find_if(idle.begin(), idle.end(), [&](const auto& kept) { return kept.get() == stream; });
+  const auto found = std::find_if(idle.begin(), idle.end(),
+                                  [&](const auto& kept) { return kept.get() == stream; });
   if (found == idle.end()) return;
   const std::shared_ptr<Stream> dropped = std::move(*found);
   idle.erase(found);
@@ -164,9 +164,9 @@ Task<Stream::Status> Upstream::connect_to(std::size_t index, std::shared_ptr<Str
   const SteadyTime now = loop_.deadlines().now();
   current = std::make_shared<Stream>(loop_, -1);
   if (server.endpoints.empty()) {
-    co_await resolve(shared_from_this(), index);
+    co_await resolve(weak_from_this(), index);
   } else if (server.resolved_at != SteadyTime::max() && now - server.resolved_at > kNameValid) {
-    asio::co_spawn(loop_.executor(), resolve(shared_from_this(), index), asio::detached);
+    asio::co_spawn(loop_.executor(), resolve(weak_from_this(), index), asio::detached);
   }
   Stream::Status status = current->aborted() ? Stream::Status::aborted : Stream::Status::reset;
   const std::vector<asio::ip::tcp::endpoint> endpoints = server.endpoints;
@@ -178,15 +178,22 @@ Task<Stream::Status> Upstream::connect_to(std::size_t index, std::shared_ptr<Str
   co_return status;
 }
 
-// The name's addresses, as they are now. Old ones stay in use while none can be had.
-Task<void> Upstream::resolve(std::shared_ptr<Upstream> self, std::size_t index) {
-  Server& server = self->servers_[index];
-  if (server.resolving && !server.endpoints.empty()) co_return;
-  server.resolving = true;
+// Gets the name's addresses as they are now. Old ones stay in use while none can be had; and the
+// upstream need not live until the name server answers.
+Task<void> Upstream::resolve(std::weak_ptr<Upstream> upstream, std::size_t index) {
+  auto self = upstream.lock();
+  if (!self || (self->servers_[index].resolving && !self->servers_[index].endpoints.empty()))
+    co_return;
+  self->servers_[index].resolving = true;
+  const ServerAddress address = self->servers_[index].address;
   asio::ip::tcp::resolver resolver(self->loop_.context());
+  self.reset();
   std::error_code error;
-  const auto found = co_await resolver.async_resolve(
-      server.address.host, std::to_string(server.address.port), asio::redirect_error(use_task, error));
+  const auto found = co_await resolver.async_resolve(address.host, std::to_string(address.port),
+                                                     asio::redirect_error(use_task, error));
+  self = upstream.lock();
+  if (!self) co_return;
+  Server& server = self->servers_[index];
   server.resolving = false;
   if (error) co_return;
   server.resolved_at = self->loop_.deadlines().now();

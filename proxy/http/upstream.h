@@ -1,8 +1,8 @@
 #pragma once
 
 // One upstream as one loop sees it: its servers, which of them to use next, and the connections to
-// them that are kept for the next request. Owned by its loop's thread; an exchange under way holds it
-// by shared_ptr, so that a reload does not pull it from under a request.
+// them that are kept for the next request. Owned by its loop's thread; an exchange under way holds
+// it by shared_ptr, so that a reload does not pull it from under a request.
 
 #include <deque>
 #include <memory>
@@ -16,8 +16,8 @@ namespace weir::http {
 
 class Upstream;
 
-// A connection to one server while one attempt uses it. Goes back to the upstream by keep(); if not,
-// it is closed.
+// A connection to one server while one attempt uses it. Goes back to the upstream by keep(); if
+// not, it is closed.
 class Outbound {
  public:
   Outbound() = default;
@@ -49,8 +49,8 @@ class Rotation {
  public:
   explicit Rotation(std::size_t servers) : servers_(servers) {}
 
-  // The server with the fewest requests under way, in turn among equals. Servers that refused lately
-  // come only when no other is left; those in `tried` not at all. -1: none.
+  // The server with the fewest requests under way, in turn among equals. Servers that refused
+  // lately come only when no other is left; those in `tried` not at all. -1: none.
   int pick(SteadyTime now, const std::vector<bool>& tried) const;
   void began(std::size_t server);
   void ended(std::size_t server) { --servers_[server].under_way; }
@@ -93,7 +93,7 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
   Outbound begin(std::size_t server);
   void keep(std::size_t server, std::shared_ptr<Stream> stream);
   void drop_idle(std::size_t server, Stream* stream);
-  Task<void> resolve(std::shared_ptr<Upstream> self, std::size_t server);
+  static Task<void> resolve(std::weak_ptr<Upstream> upstream, std::size_t server);
   Task<Stream::Status> connect_to(std::size_t server, std::shared_ptr<Stream>& current);
 
   Loop& loop_;

@@ -1,6 +1,6 @@
-// Any bytes at all into the reader of request heads and, behind a head that was taken, into its body's
-// decoder. What is taken must keep the rules that everything after it relies on, and must not depend
-// on how the bytes arrived.
+// Any bytes at all into the reader of request heads and, behind a head that was taken, into its
+// body's decoder. What is taken must keep the rules that everything after it relies on, and must
+// not depend on how the bytes arrived.
 
 #include <cstdint>
 #include <cstdlib>
@@ -34,7 +34,8 @@ bool is_clean(std::string_view text) {
 void check_head(const Head& head) {
   require(!head.method.empty() && !head.target.empty());
   require(head.target.find(' ') == head.target.npos && is_clean(head.target));
-  require(head.fields.size() <= kLimits.header_fields && head.target.size() <= kLimits.target_bytes);
+  require(head.fields.size() <= kLimits.header_fields &&
+          head.target.size() <= kLimits.target_bytes);
   for (const auto& field : head.fields) {
     require(!field.name.empty() && field.name.find_first_of(" \t:") == field.name.npos);
     require(is_clean(field.name) && is_clean(field.value));
@@ -67,7 +68,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // In three steps, or until it is refused.
   HeadReader::Result stepwise{HeadReader::State::more};
   for (std::size_t n : {size / 3, size / 2, size}) {
-    if (stepwise.state == HeadReader::State::more) stepwise = in_steps.read(bytes.substr(0, n), again);
+    if (stepwise.state == HeadReader::State::more)
+      stepwise = in_steps.read(bytes.substr(0, n), again);
   }
   const bool taken = result.state == HeadReader::State::done;
   require(taken == (stepwise.state == HeadReader::State::done));
@@ -79,7 +81,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (framing.fault) return 0;
   check_body(framing, std::string{bytes.substr(result.consumed)});
   std::string out;
-  weir::append_request_head(out, {head, "/", "h", "::1", true, framing, weir::http::upgrade_of(head)});
+  weir::append_request_head(out,
+                            {head, "/", "h", "::1", true, framing, weir::http::upgrade_of(head)});
   // What we send is one head, and reads the same to another strict reader.
   HeadReader next(HeadReader::Kind::request, {.header_bytes = 1 << 16, .header_fields = 100});
   const auto sent = next.read(out, again);

@@ -197,8 +197,11 @@ TEST_F(Strictness, TheRequestLineIsExact) {
       {"NUL in the method", "GET\0 / HTTP/1.1\r\nHost: h\r\n\r\n"s},
       {"not HTTP at all", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"s},
   });
+}
+
+TEST_F(Strictness, TheVersionIs10Or11) {
   // A version that is not spoken is as malformed as can be; 505 would say it more exactly.
-  expect_refused(
+  expect_refused_unseen(
       {
           {"no version", lines({"GET /", "Host: h"})},
           {"HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"},

@@ -9,11 +9,25 @@
 
 #include <array>
 #include <cerrno>
-#include <regex>
+#include <sstream>
 
 namespace weir::test {
 
 using std::chrono::steady_clock;
+
+namespace {
+
+// Three words with one space between each two.
+void parse_request_line(const std::string& line, Received& request) {
+  std::istringstream words(line);
+  words >> request.method >> request.target >> request.version;
+  if (line != request.method + " " + request.target + " " + request.version ||
+      !request.version.starts_with("HTTP/1.")) {
+    throw MalformedMessage("bad request line '" + line + "'");
+  }
+}
+
+}  // namespace
 
 std::optional<Received> UpstreamConnection::read_head() {
   const std::optional<Head> head = test::read_head(socket_);
@@ -26,14 +40,7 @@ std::optional<Received> UpstreamConnection::read_head() {
   request.connection = number_;
   request.raw_head = head->raw;
   request.fields = head->fields;
-  static const std::regex request_line(R"(([A-Z-]+) (\S+) (HTTP/1\.[01]))");
-  std::smatch match;
-  if (!std::regex_match(head->start_line, match, request_line)) {
-    throw MalformedMessage("bad request line '" + head->start_line + "'");
-  }
-  request.method = match[1];
-  request.target = match[2];
-  request.version = match[3];
+  parse_request_line(head->start_line, request);
   last_request_ = upstream_.record(request);
   return request;
 }

@@ -7,7 +7,6 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
-#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -98,21 +97,23 @@ WeirdProcess::WeirdProcess(const std::filesystem::path& file, const Launch& laun
 }
 
 void WeirdProcess::learn_ports() {
-  static const std::regex ports(
-      R"(listening on 127\.0\.0\.1:(\d+), admin on 127\.0\.0\.1:(\d+)[^\d])");
-  std::smatch match;
-  // The rest of the line may come later than its beginning.
-  if (child_.wait_for_stderr("admin on 127.0.0.1:")) {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
-    while (std::chrono::steady_clock::now() < deadline) {
-      const std::string text = log();
-      if (std::regex_search(text, match, ports)) {
-        port_ = static_cast<std::uint16_t>(std::stoi(match[1]));
-        admin_port_ = static_cast<std::uint16_t>(std::stoi(match[2]));
-        return;
-      }
-      std::this_thread::sleep_for(1ms);
+  const std::string listening = "listening on 127.0.0.1:", admin = ", admin on 127.0.0.1:";
+  const auto number_after = [](const std::string& line, const std::string& words) {
+    return static_cast<std::uint16_t>(std::stoi(line.substr(line.find(words) + words.size())));
+  };
+  // The end of the line may come later than its beginning.
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (child_.wait_for_stderr(admin) && std::chrono::steady_clock::now() < deadline) {
+    const std::string text = log();
+    const auto start = text.find(listening);
+    const auto end = text.find('\n', start);
+    if (end != std::string::npos) {
+      const std::string line = text.substr(start, end - start);
+      port_ = number_after(line, listening);
+      admin_port_ = number_after(line, admin);
+      return;
     }
+    std::this_thread::sleep_for(1ms);
   }
   throw std::runtime_error("weird did not start: " + log());
 }

@@ -22,7 +22,8 @@ Framing request(const std::string& fields, int minor_version = 1) {
   return request_framing(head);
 }
 
-Framing response(const std::string& status, const std::string& fields, std::string_view method = "GET") {
+Framing response(const std::string& status, const std::string& fields,
+                 std::string_view method = "GET") {
   HeadReader reader(HeadReader::Kind::response, kLimits);
   Head head;
   if (reader.read("HTTP/1.1 " + status + " X\r\n" + fields + "\r\n", head).state !=
@@ -91,7 +92,8 @@ struct Decoded {
 };
 
 // Feeds the bytes `step` at a time.
-Decoded decode(const std::string& wire, std::size_t step, Framing framing = {Framing::Kind::chunked}) {
+Decoded decode(const std::string& wire, std::size_t step,
+               Framing framing = {Framing::Kind::chunked}) {
   BodyDecoder decoder(framing);
   Decoded result{};
   std::string buffer;
@@ -111,7 +113,8 @@ Decoded decode(const std::string& wire, std::size_t step, Framing framing = {Fra
 }
 
 TEST(ChunkedBody, IsTheSameHoweverItIsCut) {
-  const std::string wire = "5;ext=\"1\"\r\nhello\r\n001\r\n,\r\nA\r\n the world\r\n0\r\nX: y\r\n\r\nGET /next";
+  const std::string wire =
+      "5;ext=\"1\"\r\nhello\r\n001\r\n,\r\nA\r\n the world\r\n0\r\nX: y\r\n\r\nGET /next";
   for (std::size_t step : {1u, 2u, 3u, 7u, 100u}) {
     const Decoded result = decode(wire, step);
     EXPECT_TRUE(result.done) << step;
@@ -122,13 +125,20 @@ TEST(ChunkedBody, IsTheSameHoweverItIsCut) {
 
 TEST(ChunkedBody, ChunkLinesAreExact) {
   for (const std::string& wire : {
-           std::string{"5\nhello\r\n0\r\n\r\n"}, std::string{"0x5\r\nhello\r\n0\r\n\r\n"},
-           std::string{"+5\r\nhello\r\n0\r\n\r\n"}, std::string{"5_\r\nhello\r\n0\r\n\r\n"},
-           std::string{" 5\r\nhello\r\n0\r\n\r\n"}, std::string{"5 \r\nhello\r\n0\r\n\r\n"},
-           std::string{"\r\nhello\r\n0\r\n\r\n"}, std::string{";x\r\nhello\r\n0\r\n\r\n"},
-           std::string{"5\r\nhello0\r\n\r\n"}, std::string{"5\r\nhello\n0\r\n\r\n"},
-           std::string{"5\r\nhello\r0\r\n\r\n"}, std::string{"5;a\nb\r\nhello\r\n0\r\n\r\n"},
-           std::string{"5;a\rb\r\nhello\r\n0\r\n\r\n"}, std::string{"5;\0\r\nhello\r\n0\r\n\r\n", 20},
+           std::string{"5\nhello\r\n0\r\n\r\n"},
+           std::string{"0x5\r\nhello\r\n0\r\n\r\n"},
+           std::string{"+5\r\nhello\r\n0\r\n\r\n"},
+           std::string{"5_\r\nhello\r\n0\r\n\r\n"},
+           std::string{" 5\r\nhello\r\n0\r\n\r\n"},
+           std::string{"5 \r\nhello\r\n0\r\n\r\n"},
+           std::string{"\r\nhello\r\n0\r\n\r\n"},
+           std::string{";x\r\nhello\r\n0\r\n\r\n"},
+           std::string{"5\r\nhello0\r\n\r\n"},
+           std::string{"5\r\nhello\n0\r\n\r\n"},
+           std::string{"5\r\nhello\r0\r\n\r\n"},
+           std::string{"5;a\nb\r\nhello\r\n0\r\n\r\n"},
+           std::string{"5;a\rb\r\nhello\r\n0\r\n\r\n"},
+           std::string{"5;\0\r\nhello\r\n0\r\n\r\n", 20},
            std::string{"FFFFFFFFFFFFFFFF1\r\nhello\r\n0\r\n\r\n"},
            std::string{"8000000000000000\r\nhello\r\n0\r\n\r\n"},
            "5;" + std::string(65536, 'e') + "\r\nhello\r\n0\r\n\r\n",

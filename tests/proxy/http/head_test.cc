@@ -11,7 +11,8 @@ namespace {
 using Kind = HeadReader::Kind;
 using State = HeadReader::State;
 
-constexpr Limits kLimits{.header_bytes = 1024, .header_fields = 4, .target_bytes = 100, .connections = 1};
+constexpr Limits kLimits{
+    .header_bytes = 1024, .header_fields = 4, .target_bytes = 100, .connections = 1};
 
 State read(Kind kind, std::string_view bytes) {
   HeadReader reader(kind, kLimits);
@@ -24,7 +25,8 @@ State request(std::string_view bytes) { return read(Kind::request, bytes); }
 TEST(RequestHead, IsTakenApart) {
   HeadReader reader(Kind::request, kLimits);
   Head head;
-  const std::string bytes = "POST /a?b HTTP/1.1\r\nHost: h\r\nX-Thing:  some \t value\t \r\n\r\nrest";
+  const std::string bytes =
+      "POST /a?b HTTP/1.1\r\nHost: h\r\nX-Thing:  some \t value\t \r\n\r\nrest";
   const auto result = reader.read(bytes, head);
   ASSERT_EQ(result.state, State::done);
   EXPECT_EQ(bytes.substr(result.consumed), "rest");
@@ -90,7 +92,8 @@ TEST(RequestHead, ControlBytesAreRefused) {
 }
 
 TEST(RequestHead, OnlyHttp10And11AreSpoken) {
-  for (const char* version : {"HTTP/0.9", "HTTP/1.2", "HTTP/2.0", "HTTP/11", "http/1.1", "ICE/1.1", ""}) {
+  for (const char* version :
+       {"HTTP/0.9", "HTTP/1.2", "HTTP/2.0", "HTTP/11", "http/1.1", "ICE/1.1", ""}) {
     EXPECT_EQ(request("GET / " + std::string{version} + "\r\n\r\n"), State::malformed) << version;
   }
 }
@@ -100,7 +103,8 @@ TEST(RequestHead, TooMuchIsToldApartByWhatIsTooMuch) {
   EXPECT_EQ(request("GET /" + std::string(99, 'a') + " HTTP/1.1\r\n\r\n"), State::done);
   EXPECT_EQ(request("GET /" + std::string(100, 'a') + " HTTP/1.1\r\n\r\n"), State::target_too_long);
   EXPECT_EQ(request("GET /" + std::string(500, 'a')), State::target_too_long);
-  EXPECT_EQ(request("GET / HTTP/1.1\r\nA: " + fields + "\r\nB: " + fields + "\r\n\r\n"), State::too_large);
+  EXPECT_EQ(request("GET / HTTP/1.1\r\nA: " + fields + "\r\nB: " + fields + "\r\n\r\n"),
+            State::too_large);
   EXPECT_EQ(request("GET / HTTP/1.1\r\nA: " + std::string(2000, 'x')), State::too_large);
   EXPECT_EQ(request("GET / HTTP/1.1\r\nA:1\r\nB:2\r\nC:3\r\nD:4\r\n\r\n"), State::done);
   EXPECT_EQ(request("GET / HTTP/1.1\r\nA:1\r\nB:2\r\nC:3\r\nD:4\r\nE:5\r\n\r\n"), State::too_large);
@@ -109,7 +113,8 @@ TEST(RequestHead, TooMuchIsToldApartByWhatIsTooMuch) {
 TEST(ResponseHead, IsTakenApart) {
   HeadReader reader(Kind::response, kLimits);
   Head head;
-  ASSERT_EQ(reader.read("HTTP/1.1 404 Not Here\r\nContent-Length: 0\r\n\r\n", head).state, State::done);
+  ASSERT_EQ(reader.read("HTTP/1.1 404 Not Here\r\nContent-Length: 0\r\n\r\n", head).state,
+            State::done);
   EXPECT_EQ(head.status, 404);
   EXPECT_EQ(head.reason, "Not Here");
   EXPECT_EQ(head.fields[0].known, Known::content_length);
