@@ -22,7 +22,6 @@ test:
 
 check:
 	scripts/install-packages test
-	cmake --preset dev
 	scripts/check
 
 bench: build

@@ -138,7 +138,7 @@ TEST(ChunkedBody, ChunkLinesAreExact) {
            std::string{"5\r\nhello\r0\r\n\r\n"},
            std::string{"5;a\nb\r\nhello\r\n0\r\n\r\n"},
            std::string{"5;a\rb\r\nhello\r\n0\r\n\r\n"},
-           std::string{"5;\0\r\nhello\r\n0\r\n\r\n", 20},
+           std::string{"5;\0\r\nhello\r\n0\r\n\r\n", 17},
            std::string{"FFFFFFFFFFFFFFFF1\r\nhello\r\n0\r\n\r\n"},
            std::string{"8000000000000000\r\nhello\r\n0\r\n\r\n"},
            "5;" + std::string(65536, 'e') + "\r\nhello\r\n0\r\n\r\n",
