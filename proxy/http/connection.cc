@@ -59,35 +59,11 @@ Task<bool> Connection::read_request() {
   for (;;) {
     const HeadReader::Result result = reader_.read(stream_.received(), request_);
     if (stream_.size() > 0) idle_ = false;
-    switch (result.state) {
-      case HeadReader::State::done: {
-        stream_.consume(result.consumed);
-        if (const char* fault = check_request())
-          co_return co_await refuse(Denial::malformed, fault);
-        if (request_.method == "CONNECT") {
-          co_return co_await refuse(Denial::connect_method, "this is no forward proxy");
-        }
-        if (const Field* expect = request_.find(Known::expect)) {
-          if (!equal_ignoring_case(expect->value, "100-continue")) {
-            co_return co_await refuse(Denial::unknown_expectation, "only 100-continue is known");
-          }
-          expects_continue_ = request_.minor_version == 1 && !body_.done();
-        }
-        co_return true;
-      }
-      case HeadReader::State::malformed:
-        co_return co_await refuse(Denial::malformed, result.fault);
-      case HeadReader::State::target_too_long:
-        co_return co_await refuse(
-            Denial::target_too_long,
-            "at most " + std::to_string(options_.limits.target_bytes) + " bytes are taken");
-      case HeadReader::State::too_large:
-        co_return co_await refuse(Denial::header_too_large,
-                                  "at most " + std::to_string(options_.limits.header_bytes) +
-                                      " bytes in " + std::to_string(options_.limits.header_fields) +
-                                      " fields are taken");
-      case HeadReader::State::more:
-        break;
+    if (result.state != HeadReader::State::more) {
+      stream_.consume(result.consumed);
+      std::optional<LocalReply> refusal = judge(result);
+      if (!refusal) co_return true;
+      co_return co_await refuse(*std::move(refusal));
     }
     Stream::Status status = Stream::Status::timed_out;
     if (idle_) {
@@ -102,11 +78,39 @@ Task<bool> Connection::read_request() {
       if (left.count() > 0) status = co_await stream_.more(left, room);
     }
     if (status == Stream::Status::ok) continue;
-    if (status == Stream::Status::timed_out && !idle_) {
-      co_return co_await refuse(Denial::too_slow, "the head was not complete in time");
-    }
-    co_return false;
+    if (status != Stream::Status::timed_out || idle_) co_return false;
+    LocalReply too_slow{Denial::too_slow, "the head was not complete in time"};
+    co_return co_await refuse(std::move(too_slow));
   }
+}
+
+// Why the request that was read is not served; nothing: it is.
+std::optional<LocalReply> Connection::judge(const HeadReader::Result& result) {
+  const Limits& limits = options_.limits;
+  switch (result.state) {
+    case HeadReader::State::malformed:
+      return LocalReply{Denial::malformed, result.fault};
+    case HeadReader::State::target_too_long:
+      return LocalReply{Denial::target_too_long,
+                        "at most " + std::to_string(limits.target_bytes) + " bytes are taken"};
+    case HeadReader::State::too_large:
+      return LocalReply{Denial::header_too_large,
+                        "at most " + std::to_string(limits.header_bytes) + " bytes in " +
+                            std::to_string(limits.header_fields) + " fields are taken"};
+    case HeadReader::State::more:
+    case HeadReader::State::done:
+      break;
+  }
+  if (const char* fault = check_request()) return LocalReply{Denial::malformed, fault};
+  if (request_.method == "CONNECT") {
+    return LocalReply{Denial::connect_method, "this is no forward proxy"};
+  }
+  const Field* expect = request_.find(Known::expect);
+  if (expect && !equal_ignoring_case(expect->value, "100-continue")) {
+    return LocalReply{Denial::unknown_expectation, "only 100-continue is known"};
+  }
+  expects_continue_ = expect && request_.minor_version == 1 && !body_.done();
+  return std::nullopt;
 }
 
 // What a sound head must still not say. Also decides about the body and the connection.
@@ -114,8 +118,9 @@ const char* Connection::check_request() {
   const std::size_t hosts = request_.count(Known::host);
   if (hosts > 1) return "more than one Host";
   if (hosts == 0 && request_.minor_version == 1) return "no Host";
-  if (hosts == 1 && !valid_authority(request_.find(Known::host)->value))
+  if (hosts == 1 && !valid_authority(request_.find(Known::host)->value)) {
     return "a Host that is none";
+  }
   framing_ = request_framing(request_);
   if (framing_.fault) return framing_.fault;
   body_ = BodyDecoder{framing_};
@@ -123,11 +128,10 @@ const char* Connection::check_request() {
   return nullptr;
 }
 
-Task<bool> Connection::refuse(Denial denial, std::string detail) {
+Task<bool> Connection::refuse(LocalReply refusal) {
   keep_alive_ = false;
-  refused_ = denial;
-  LocalReply local{denial, std::move(detail)};
-  co_await reply(std::move(local));
+  refused_ = refusal.denial;
+  co_await reply(std::move(refusal));
   co_await linger();
   co_return false;
 }

@@ -70,8 +70,9 @@ class Connection {
   void abort();
 
  private:
-  Task<bool> refuse(Denial denial, std::string detail);
+  std::optional<LocalReply> judge(const HeadReader::Result& result);
   const char* check_request();
+  Task<bool> refuse(LocalReply refusal);
   Task<void> linger();
 
   const ServerOptions options_;
