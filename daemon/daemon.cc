@@ -169,8 +169,12 @@ void Daemon::cut() {
   }
 }
 
+// The admin address answers to the last; its connections end before their loop does.
 void Daemon::on_drained() {
-  if (--undrained_ == 0) loop_.stop();
+  if (--undrained_ > 0) return;
+  admin_server_->on_drained([this] { loop_.stop(); });
+  admin_server_->drain();
+  admin_server_->abort();
 }
 
 std::string Daemon::metrics() const {

@@ -114,8 +114,8 @@ Task<bool> Exchange::attempt() {
   outbound_ = upstream().take_idle();
   // What was sent on a connection that the server closed meanwhile may be lost: where the request
   // cannot be sent twice, ask the kernel first.
-  if (outbound_ && !is_idempotent(client_.request().method) &&
-      !outbound_.stream().nothing_unread()) {
+  const bool once_only = !is_idempotent(client_.request().method) || !client_.body().done();
+  if (outbound_ && once_only && !outbound_.stream().nothing_unread()) {
     outbound_.release();
   }
   for (;;) {
@@ -265,7 +265,9 @@ Task<void> Exchange::pass_on_interim() {
   append_interim_head(buffers_.out, buffers_.answer);
   Pieces pieces;
   pieces.add(buffers_.out);
-  co_await client_.stream().write(pieces, client_.timeouts().body_idle);
+  // Half of it would make nonsense of whatever follows.
+  const auto written = co_await client_.stream().write(pieces, client_.timeouts().body_idle);
+  if (written != Stream::Status::ok) client_.abort();
 }
 
 Task<void> Exchange::relay_answer() {
@@ -290,7 +292,12 @@ Task<void> Exchange::relay_answer() {
       buffers_.out,
       {buffers_.answer, sent_as, body_left_out ? http::content_length(buffers_.answer) : -1,
        request.minor_version, client_.keep_alive(), client_.loop().http_date()});
-  if (!co_await relay_body(BodyDecoder{framing}, sent_as.kind)) {
+  const bool whole = co_await relay_body(BodyDecoder{framing}, sent_as.kind);
+  if (!whole && !buffers_.out.empty()) {  // nothing of it has gone out
+    co_return co_await fail(Ending::upstream_failed, Denial::upstream_failed,
+                            "the answer's body is broken");
+  }
+  if (!whole) {
     outbound_.stream().abort();
     client_.cut(sent_as.kind == Framing::Kind::until_close ? http::Connection::Cut::reset
                                                            : http::Connection::Cut::close);

@@ -15,10 +15,11 @@ namespace {
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-// What is read and thrown away behind an early answer, at most.
+// What is read and thrown away behind an early answer to keep the connection, at most.
 constexpr std::size_t kMaxDrain = 64 * 1024;
 // A client that gets its answer early may take this long to notice and stop sending.
 constexpr milliseconds kLinger{2'000};
+constexpr std::size_t kMaxLinger = 32 * 1024 * 1024;
 
 Address peer_address(int socket) {
   sockaddr_storage storage{};
@@ -132,7 +133,6 @@ Task<bool> Connection::refuse(LocalReply refusal) {
   keep_alive_ = false;
   refused_ = refusal.denial;
   co_await reply(std::move(refusal));
-  co_await linger();
   co_return false;
 }
 
@@ -142,7 +142,8 @@ Task<void> Connection::send_continue() {
   if (stream_.size() > 0) co_return;  // it did not wait to be told
   Pieces pieces;
   pieces.add("HTTP/1.1 100 Continue\r\n\r\n");
-  co_await stream_.write(pieces, options_.timeouts.body_idle);
+  // Half of it would make nonsense of whatever follows.
+  if (co_await stream_.write(pieces, options_.timeouts.body_idle) != Stream::Status::ok) abort();
 }
 
 Task<void> Connection::reply(LocalReply reply) {
@@ -194,7 +195,9 @@ Task<bool> Connection::finish() {
     }
   }
   if (keep_alive_) co_return true;
-  if (!body_.done() || stream_.size() > 0) co_await linger();
+  if (refused_ || !body_.done() || stream_.size() > 0 || !stream_.nothing_unread()) {
+    co_await linger();
+  }
   co_return false;
 }
 
@@ -208,7 +211,7 @@ Task<void> Connection::linger() {
     drained += stream_.size();
     stream_.consume(stream_.size());
     const SteadyTime now = loop().deadlines().now();
-    if (drained > kMaxDrain || now >= until) co_return;
+    if (drained > kMaxLinger || now >= until) co_return;
     if (co_await stream_.more(duration_cast<milliseconds>(until - now)) != Stream::Status::ok) {
       co_return;
     }

@@ -58,7 +58,8 @@ class Connection {
   // Ends the connection so that the client cannot take a cut answer for a whole one.
   enum class Cut { close, reset };
   void cut(Cut how);
-  // After the answer: sees the rest of the request off. True: read_request() may be called again.
+  // After the answer, also one of read_request()'s: sees the rest of the request off. True:
+  // read_request() may be called again.
   Task<bool> finish();
 
   // The client left, or broke the connection, while its request was being served.

@@ -166,9 +166,10 @@ HeadReader::Result HeadReader::parse(std::string_view bytes, Head& head) const {
   line = line.substr(0, line.find('\r'));
   head.method = line.substr(0, line.find(' '));
   // llhttp forgives further spaces between the parts; another parser may not.
-  constexpr std::string_view kVersion = "HTTP/1.1";
-  if (line.size() != head.method.size() + head.target.size() + kVersion.size() + 2) {
-    return {State::malformed, 0, "the request line has more than its three parts"};
+  constexpr std::string_view kVersion = "HTTP/1.";  // and a digit; llhttp knows RTSP too
+  if (line.size() != head.method.size() + head.target.size() + kVersion.size() + 3 ||
+      line.substr(line.size() - kVersion.size() - 1, kVersion.size()) != kVersion) {
+    return {State::malformed, 0, "the request line is not method, target and HTTP/1.x"};
   }
   return {State::done};
 }

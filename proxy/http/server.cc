@@ -133,7 +133,10 @@ Task<void> Server::serve(std::shared_ptr<Connection> connection) {
   // GCC 12 miscompiles co_await in the condition of a do loop, hence this form.
   for (bool more = true; more;) {
     if (!co_await connection->read_request()) {
-      if (connection->refused()) refused_(*connection, *connection->refused());
+      if (connection->refused()) {
+        refused_(*connection, *connection->refused());
+        co_await connection->finish();
+      }
       co_return;
     }
     if (draining_) connection->close_after_answer();

@@ -24,7 +24,11 @@ Stream::Stream(Loop& loop, int socket)
       writer_(loop),
       read_deadline_([this] {
         read_expired_ = true;
-        reader_.wake();
+        if (reader_.waiting()) {
+          reader_.wake();
+        } else if (on_event_) {
+          on_event_();
+        }
       }),
       write_deadline_([this] {
         write_expired_ = true;
@@ -187,7 +191,7 @@ Task<Stream::Status> Stream::write(Pieces pieces, std::chrono::milliseconds time
 }
 
 bool Stream::quiet() const {
-  return size() == 0 && !peer_left_ && (!readable_ || nothing_unread());
+  return open() && size() == 0 && !peer_left_ && (!readable_ || nothing_unread());
 }
 
 bool Stream::nothing_unread() const {

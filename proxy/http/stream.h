@@ -64,7 +64,8 @@ class Stream {
   Task<Status> more(std::chrono::milliseconds timeout, std::size_t max_buffer = kMaxBuffer);
   // Ends a more() under way with Status::aborted; the connection stays.
   void interrupt();
-  // Gives the more() under way another deadline; zero: none.
+  // Gives the more() under way another deadline; zero: none. Where nobody waits, its end is an
+  // event.
   void set_read_timeout(std::chrono::milliseconds timeout);
   // Gives the buffer back while the connection has nothing to say.
   void release_buffer();

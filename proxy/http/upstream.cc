@@ -19,6 +19,7 @@ constexpr milliseconds kLongestPause{30'000};
 // a request sent while its FIN is on the way is lost.
 constexpr milliseconds kMaxIdle{4'000};
 constexpr std::size_t kMaxIdlePerServer = 256;
+constexpr milliseconds kNever{0};
 // How long the addresses of a name are taken to be right.
 constexpr milliseconds kNameValid{10'000};
 
@@ -115,6 +116,7 @@ Outbound Upstream::take_idle() {
   Outbound result = begin(server);
   result.stream_ = std::move(idle.back());
   result.stream_->on_event(nullptr);
+  result.stream_->set_read_timeout(kNever);
   result.reused_ = true;
   idle.pop_back();
   return result;
@@ -125,6 +127,7 @@ void Upstream::keep(std::size_t index, std::shared_ptr<Stream> stream) {
   if (idle.size() == kMaxIdlePerServer) drop_idle(index, idle.front().get());
   // Whatever comes now, an end or bytes that nobody asked for, the connection is of no more use.
   stream->on_event([this, index, raw = stream.get()] { drop_idle(index, raw); });
+  stream->set_read_timeout(kMaxIdle);
   stream->release_buffer();
   idle.push_back(std::move(stream));
 }
@@ -134,10 +137,12 @@ void Upstream::drop_idle(std::size_t index, Stream* stream) {
   const auto found = std::find_if(idle.begin(), idle.end(),
                                   [&](const auto& kept) { return kept.get() == stream; });
   if (found == idle.end()) return;
-  const std::shared_ptr<Stream> dropped = std::move(*found);
+  std::shared_ptr<Stream> dropped = std::move(*found);
   idle.erase(found);
-  dropped->on_event(nullptr);
+  dropped->set_read_timeout(kNever);
   dropped->close();
+  // It may be its own event that brought us here: it must outlast it.
+  loop_.post([dropped = std::move(dropped)] {});
 }
 
 Task<Outbound> Upstream::connect(std::shared_ptr<Stream>& current) {

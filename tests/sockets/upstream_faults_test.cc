@@ -58,6 +58,11 @@ TEST(UpstreamFaults, GarbageIs502) {
       502, "upstream_failed");
 }
 
+TEST(UpstreamFaults, ABodyThatIsBrokenBeforeTheHeadWentOutIs502) {
+  expect_each_fails({send_and_stall("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n")},
+                    502, "upstream_failed");
+}
+
 TEST(UpstreamFaults, AmbiguousFramingIs502) {
   expect_each_fails(
       {send_and_stall(

@@ -96,6 +96,7 @@ TEST(RequestHead, OnlyHttp10And11AreSpoken) {
        {"HTTP/0.9", "HTTP/1.2", "HTTP/2.0", "HTTP/11", "http/1.1", "ICE/1.1", ""}) {
     EXPECT_EQ(request("GET / " + std::string{version} + "\r\n\r\n"), State::malformed) << version;
   }
+  EXPECT_EQ(request("OPTIONS / RTSP/1.1\r\n\r\n"), State::malformed);
 }
 
 TEST(RequestHead, TooMuchIsToldApartByWhatIsTooMuch) {
