@@ -179,6 +179,7 @@ void Daemon::on_drained() {
 
 std::string Daemon::metrics() const {
   std::vector<const ProxyStats*> loops;
+  loops.reserve(workers_.size());
   for (const auto& worker : workers_) loops.push_back(&worker->stats());
   return metrics_text(loops, stats_);
 }
