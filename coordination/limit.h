@@ -22,4 +22,9 @@ struct Limit {
   bool unlimited = false;  // pass uncounted
 };
 
+// One replica's part of a limit that is shared out: the first ones get what the division leaves.
+inline std::int64_t share_of(std::int64_t units, int replicas, int index) {
+  return units / replicas + (index < units % replicas ? 1 : 0);
+}
+
 }  // namespace weir

@@ -11,12 +11,20 @@ namespace weir {
 using SteadyTime = std::chrono::steady_clock::time_point;
 using WallTime = std::chrono::system_clock::time_point;
 
+// Both readings of one moment.
+struct Instant {
+  SteadyTime steady;
+  WallTime wall;
+};
+
 // Thread-safe. The real one is daemon/system.cc; tests pass one that they move by hand.
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual SteadyTime steady_now() const = 0;
   virtual WallTime wall_now() const = 0;
+
+  Instant now() const { return {steady_now(), wall_now()}; }
 };
 
 }  // namespace weir

@@ -1,0 +1,288 @@
+#include "coordination/allowance.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir {
+namespace {
+
+// Whether the allowance hears of a unit again after its request was sent.
+bool comes_back(Mode mode) { return mode == Mode::in_flight || mode == Mode::until_done; }
+
+}  // namespace
+
+Permit& Permit::operator=(Permit&& other) noexcept {
+  if (this != &other) {
+    settle();
+    allowance_ = std::move(other.allowance_);
+    batch_ = std::move(other.batch_);
+    spent_ = other.spent_;
+  }
+  return *this;
+}
+
+void Permit::spend() {
+  if (spent_) return;
+  spent_ = true;
+  if (batch_->mode == Mode::sliding) allowance_->sent(batch_);
+}
+
+void Permit::settle() {
+  if (!batch_) return;
+  if (!spent_ || comes_back(batch_->mode)) allowance_->give_back(batch_, spent_);
+  batch_.reset();
+  allowance_.reset();
+}
+
+Allowance::Taken Allowance::take(const std::shared_ptr<Allowance>& self, Waiter& waiter,
+                                 Queue order) {
+  const Instant now = clock_.now();
+  bool ask = false;
+  {
+    std::lock_guard lock(mutex_);
+    const bool full = state_.full && now.wall < state_.full_until;
+    std::shared_ptr<Batch> batch = line_.empty() ? take_unit(now) : nullptr;
+    if (batch) {
+      waiter.permit = Permit(self, std::move(batch));
+      ask = in_hand_ <= state_.low_water && want_ask();
+    } else if (room_.draining) {
+      waiter.refusal = Refusal::draining;
+    } else if (state_.store_down) {
+      waiter.refusal = Refusal::store_unavailable;
+    } else if (full && !waiter.patient) {
+      waiter.refusal = Refusal::limit;
+    } else if (room_.waiting >= room_.max) {
+      waiter.refusal = Refusal::queue_full;
+    } else {
+      ++room_.waiting;
+      if (!waiter.patient) ++impatient_;
+      waiter.allowance = self;
+      line_.push(waiter, waiter.tenant, order);
+      // A full resource is looked at again when something changes, not because one more waits; the
+      // first to wait must still be heard of, so that somebody looks.
+      ask = (!full || line_.size() == 1) && want_ask();
+    }
+  }
+  if (ask) ask_();
+  if (waiter.permit) return Taken::granted;
+  return waiter.refusal ? Taken::refused : Taken::waiting;
+}
+
+bool Allowance::leave(Waiter& waiter) {
+  std::lock_guard lock(mutex_);
+  if (!waiter.in_line()) return false;
+  line_.remove(waiter);
+  --room_.waiting;
+  if (!waiter.patient) --impatient_;
+  return true;
+}
+
+Standing Allowance::standing() const {
+  const Instant now = clock_.now();
+  std::lock_guard lock(mutex_);
+  const bool aligned = state_.mode == Mode::started || state_.mode == Mode::until_done;
+  if (aligned && now.wall >= state_.window.end()) {
+    // A new window, of which nothing has been claimed here yet.
+    return {state_.limit, seconds_until(window_at(now.wall, state_.window.length).end(), now.wall)};
+  }
+  Standing standing{std::max<std::int64_t>(0, state_.limit - state_.used) + in_hand_, std::nullopt};
+  if (state_.more_at) standing.more_in = seconds_until(*state_.more_at, now.wall);
+  return standing;
+}
+
+// Units whose window or lease has ended are nobody's.
+void Allowance::drop_spoiled(const Instant& now) {
+  std::erase_if(batches_, [&](const std::shared_ptr<Batch>& batch) {
+    if (batch->good(now)) return false;
+    in_hand_ -= batch->in_hand;
+    lost_ += batch->in_hand;
+    batch->in_hand = 0;
+    finish_if_over(batch);
+    return true;
+  });
+  idle_ = std::min(idle_, in_hand_);
+}
+
+// One unit, of the oldest that are still good.
+std::shared_ptr<Batch> Allowance::take_unit(const Instant& now) {
+  if (!batches_.empty() && !batches_.front()->good(now)) drop_spoiled(now);
+  for (auto place = batches_.begin(); place != batches_.end(); ++place) {
+    const std::shared_ptr<Batch> batch = *place;
+    // Held too long: the coordinator is about to withdraw it.
+    if (!batch->good(now) || now.steady >= batch->hold_until) continue;
+    --in_hand_;
+    idle_ = std::min(idle_, in_hand_);
+    ++taken_;
+    if (--batch->in_hand == 0) batches_.erase(place);
+    if (batch->mode != Mode::started) {
+      ++batch->out;
+      ++out_;
+    }
+    return batch;
+  }
+  return nullptr;
+}
+
+void Allowance::hand_on(const Instant& now, Woken& woken) {
+  while (!line_.empty()) {
+    std::shared_ptr<Batch> batch = take_unit(now);
+    if (!batch) return;
+    auto& waiter = static_cast<Waiter&>(*line_.pop());
+    waiter.permit = Permit(waiter.allowance, std::move(batch));
+    answer(waiter, woken);
+  }
+}
+
+void Allowance::answer(Waiter& waiter, Woken& woken) {
+  --room_.waiting;
+  if (!waiter.patient) --impatient_;
+  woken.push_back(&waiter);
+}
+
+// Outside the lock, and without a look at the waiter after its wake: it may be gone by then.
+void Allowance::wake(const Woken& woken) {
+  for (Waiter* waiter : woken) {
+    const auto call = waiter->wake;
+    call(waiter->who);
+  }
+}
+
+// Sliding: the unit is used from now on; its key is needed for a window from here.
+void Allowance::sent(const std::shared_ptr<Batch>& batch) {
+  const SteadyTime now = clock_.steady_now();
+  bool ask = false;
+  {
+    std::lock_guard lock(mutex_);
+    batch->last_use = std::max(batch->last_use, now);
+    --batch->out;
+    --out_;
+    finish_if_over(batch);
+    ask = !finished_.empty() && want_ask();
+  }
+  if (ask) ask_();
+}
+
+// A unit that was not sent, or whose request has ended: for the next in line, unless its time is
+// over.
+void Allowance::give_back(const std::shared_ptr<Batch>& batch, bool spent) {
+  const Instant now = clock_.now();
+  bool ask = false;
+  Woken woken;
+  {
+    std::lock_guard lock(mutex_);
+    if (batch->mode != Mode::started) {
+      --batch->out;
+      --out_;
+    }
+    if (!batch->good(now)) {
+      if (!spent) ++lost_;
+      finish_if_over(batch);
+      ask = !finished_.empty();
+    } else if (spent && state_.contested && now.steady >= batch->pass_on_until) {
+      surplus_.push_back(batch);
+      ask = true;
+    } else {
+      if (batch->in_hand++ == 0) batches_.push_front(batch);
+      ++in_hand_;
+      hand_on(now, woken);
+      ask = woken.empty();
+    }
+    ask = ask && want_ask();
+  }
+  wake(woken);
+  if (ask) ask_();
+}
+
+// Only a sliding batch's end matters to the coordinator: its keys go a window after it.
+void Allowance::finish_if_over(const std::shared_ptr<Batch>& batch) {
+  if (batch->mode == Mode::sliding && batch->in_hand == 0 && batch->out == 0) {
+    finished_.push_back(batch);
+  }
+}
+
+bool Allowance::want_ask() { return !std::exchange(asked_, true); }
+
+Allowance::Demand Allowance::look() {
+  const Instant now = clock_.now();
+  std::lock_guard lock(mutex_);
+  drop_spoiled(now);
+  asked_ = false;
+  Demand demand{line_.size(), in_hand_, out_, taken_, idle_, std::exchange(lost_, 0), {}, {}};
+  demand.finished.swap(finished_);
+  demand.surplus.swap(surplus_);
+  return demand;
+}
+
+void Allowance::reset_idle() {
+  std::lock_guard lock(mutex_);
+  idle_ = in_hand_;
+}
+
+void Allowance::bring(std::shared_ptr<Batch> batch) {
+  Woken woken;
+  {
+    std::lock_guard lock(mutex_);
+    in_hand_ += batch->in_hand;
+    batches_.push_back(std::move(batch));
+    hand_on(clock_.now(), woken);
+  }
+  wake(woken);
+}
+
+std::int64_t Allowance::withdraw(const std::shared_ptr<Batch>& batch, std::int64_t at_most) {
+  std::lock_guard lock(mutex_);
+  const std::int64_t units = std::min(batch->in_hand, at_most);
+  if (units == 0) return 0;
+  batch->in_hand -= units;
+  in_hand_ -= units;
+  idle_ = std::min(idle_, in_hand_);
+  if (batch->in_hand == 0) std::erase(batches_, batch);
+  finish_if_over(batch);
+  return units;
+}
+
+std::int64_t Allowance::write_off(const std::shared_ptr<Batch>& batch) {
+  std::lock_guard lock(mutex_);
+  const std::int64_t units = batch->in_hand;
+  in_hand_ -= units;
+  idle_ = std::min(idle_, in_hand_);
+  batch->in_hand = 0;
+  batch->written_off = true;
+  std::erase(batches_, batch);
+  return units;
+}
+
+void Allowance::refuse(Refusal why, Whom whom) {
+  Woken woken;
+  {
+    std::lock_guard lock(mutex_);
+    if (line_.empty() || (whom == Whom::impatient && impatient_ == 0)) return;
+    line_.each([&](Line::Place& place) {
+      auto& waiter = static_cast<Waiter&>(place);
+      if (whom == Whom::impatient && waiter.patient) return;
+      line_.remove(place);
+      waiter.refusal = why;
+      answer(waiter, woken);
+    });
+  }
+  wake(woken);
+}
+
+void Allowance::set(const State& state) {
+  std::lock_guard lock(mutex_);
+  state_ = state;
+}
+
+Allowance::Summary Allowance::summary() const {
+  std::lock_guard lock(mutex_);
+  return {state_, line_.size(), in_hand_};
+}
+
+bool Allowance::idle() {
+  const Instant now = clock_.now();
+  std::lock_guard lock(mutex_);
+  drop_spoiled(now);
+  return line_.empty() && in_hand_ == 0 && out_ == 0 && finished_.empty() && surplus_.empty();
+}
+
+}  // namespace weir

@@ -1,0 +1,204 @@
+#pragma once
+
+// One resource on this replica: the units it has claimed and not spent, and the line of requests
+// that wait for them. Workers take units and leave; the coordinator brings units and says when
+// there are none. Any thread; one short lock. Every unit that comes in goes out exactly once: to a
+// Permit, back to the coordinator, or to nobody because its time was over (lost).
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "coordination/base/clock.h"
+#include "coordination/limit.h"
+#include "coordination/line.h"
+#include "coordination/window.h"
+
+namespace weir {
+
+// Until when units under one lease may be spent. The coordinator moves it, workers look at it, so
+// that a replica that was paused spends nothing of what has meanwhile expired.
+class Fence {
+ public:
+  explicit Fence(SteadyTime until) : until_(until.time_since_epoch().count()) {}
+  bool open(SteadyTime now) const {
+    return now.time_since_epoch().count() < until_.load(std::memory_order_acquire);
+  }
+  SteadyTime until() const { return SteadyTime{SteadyTime::duration{until_.load()}}; }
+  void move(SteadyTime until) { until_.store(until.time_since_epoch().count()); }
+
+ private:
+  std::atomic<SteadyTime::rep> until_;
+};
+
+// The units of one claim.
+struct Batch {
+  // Constant:
+  std::uint64_t claim = 0;  // the coordinator's number for it
+  Mode mode = Mode::started;
+  std::shared_ptr<const Fence> fence;
+  WallTime window_end = WallTime::max();         // spent only before
+  SteadyTime hold_until = SteadyTime::max();     // unspent units are to go back then
+  SteadyTime pass_on_until = SteadyTime::max();  // what comes back later is for other replicas too
+  // Guarded by the allowance's lock:
+  std::int64_t in_hand = 0;
+  std::int64_t out = 0;  // with permits, and to be heard of again
+  SteadyTime last_use{};
+  // Set once, when nothing of it counts any more whatever its window and lease say.
+  std::atomic<bool> written_off{false};
+
+  bool good(const Instant& now) const {
+    return fence->open(now.steady) && now.wall < window_end && !written_off;
+  }
+};
+
+enum class Refusal { limit, store_unavailable, queue_full, draining };
+
+// What a client is told about the limit: units left as far as this replica knows, and when there
+// are more. Nothing is known before the first claim.
+struct Standing {
+  std::int64_t left = 0;
+  std::optional<std::chrono::seconds> more_in;  // rounded up; nothing: whenever a request ends
+};
+
+class Allowance;
+
+// The right to one attempt. Ends by itself: a unit that was not spent goes to the next in line, one
+// that was is settled as its mode says.
+class Permit {
+ public:
+  Permit() = default;
+  Permit(std::shared_ptr<Allowance> allowance, std::shared_ptr<Batch> batch)
+      : allowance_(std::move(allowance)), batch_(std::move(batch)) {}
+  Permit(Permit&& other) noexcept = default;
+  Permit& operator=(Permit&& other) noexcept;
+  ~Permit() { settle(); }
+
+  explicit operator bool() const { return batch_ != nullptr; }
+  // Whether the attempt may still be sent: the window and the lease have not ended meanwhile.
+  bool good(const Instant& now) const { return batch_->good(now); }
+  // The attempt's first byte is about to go out.
+  void spend();
+  bool spent() const { return spent_; }
+  void settle();
+
+ private:
+  std::shared_ptr<Allowance> allowance_;
+  std::shared_ptr<Batch> batch_;  // nullptr: none, or settled
+  bool spent_ = false;
+};
+
+// Somebody who asks for a unit. Lives until it was answered: a waiter that take() put into the line
+// must leave() it, or be woken, before it goes.
+struct Waiter : Line::Place {
+  // Called once, by any thread, after the answer is set, if take() said `waiting`.
+  void (*wake)(void* who) = nullptr;
+  void* who = nullptr;
+  std::string_view tenant;
+  bool patient = true;  // false: answered as soon as it is known that no unit is free
+
+  Permit permit;                   // the answer: this,
+  std::optional<Refusal> refusal;  // or this
+  std::shared_ptr<Allowance> allowance;
+};
+
+// Requests that wait in this process, all resources together.
+struct WaitingRoom {
+  std::atomic<std::size_t> waiting{0};
+  std::atomic<std::size_t> max{100'000};
+  std::atomic<bool> draining{false};
+};
+
+class Allowance {
+ public:
+  // `ask` tells the coordinator that this resource wants it; called without the lock.
+  Allowance(const Clock& clock, WaitingRoom& room, std::function<void()> ask)
+      : clock_(clock), room_(room), ask_(std::move(ask)) {}
+
+  // -- for workers
+  enum class Taken { granted, refused, waiting };
+  // `self` is this. Puts a permit or a refusal into the waiter, or the waiter into the line.
+  Taken take(const std::shared_ptr<Allowance>& self, Waiter& waiter, Queue order);
+  // True: it is out of the line and will not be woken. False: it has been answered, and its wake is
+  // on the way.
+  bool leave(Waiter& waiter);
+  Standing standing() const;
+
+  // -- for the coordinator
+  struct Demand {
+    std::size_t waiting = 0;
+    std::int64_t in_hand = 0;
+    std::int64_t out = 0;     // units that will be heard of again
+    std::uint64_t taken = 0;  // ever
+    std::int64_t idle = 0;    // of those in hand: not needed since reset_idle()
+    std::int64_t lost = 0;    // since the last look: their time was over before they were spent
+    std::vector<std::shared_ptr<Batch>> finished;  // since then: nothing of it left here
+    std::vector<std::shared_ptr<Batch>> surplus;   // since then: one unit each, for others to claim
+  };
+  // Answers every ask() so far.
+  Demand look();
+  void reset_idle();
+  void bring(std::shared_ptr<Batch> batch);
+  // Unspent units of the batch, at most so many: no longer to be spent here.
+  std::int64_t withdraw(const std::shared_ptr<Batch>& batch, std::int64_t at_most);
+  // None of its units is spent or comes back from here on; says how many were in hand.
+  std::int64_t write_off(const std::shared_ptr<Batch>& batch);
+  enum class Whom { impatient, everybody };
+  void refuse(Refusal why, Whom whom);
+  struct State {
+    Mode mode = Mode::started;
+    Window window{};
+    std::int64_t limit = 0, used = 0;       // by the last answer
+                                            // of the limit, by the last answer
+    bool full = false;                      // nothing to claim before something changes,
+    WallTime full_until = WallTime::max();  // or before then
+    bool store_down = false;                // nobody knows
+    bool contested = false;                 // other replicas have claims too
+    std::int64_t low_water = 0;             // ask when this few units are in hand
+    std::optional<WallTime> more_at;        // when units come free by themselves
+  };
+  void set(const State& state);
+  struct Summary {
+    State state;
+    std::size_t waiting = 0;
+    std::int64_t in_hand = 0;
+  };
+  Summary summary() const;  // any thread
+  // Nobody waits and no unit is here.
+  bool idle();
+
+ private:
+  friend class Permit;
+  using Woken = std::vector<Waiter*>;
+
+  void sent(const std::shared_ptr<Batch>& batch);
+  void give_back(const std::shared_ptr<Batch>& batch, bool spent);
+  std::shared_ptr<Batch> take_unit(const Instant& now);
+  void drop_spoiled(const Instant& now);
+  void hand_on(const Instant& now, Woken& woken);
+  void answer(Waiter& waiter, Woken& woken);
+  void finish_if_over(const std::shared_ptr<Batch>& batch);
+  bool want_ask();
+  static void wake(const Woken& woken);
+
+  const Clock& clock_;
+  WaitingRoom& room_;
+  const std::function<void()> ask_;
+
+  mutable std::mutex mutex_;  // guards all below
+  Line line_;
+  std::size_t impatient_ = 0;
+  std::deque<std::shared_ptr<Batch>> batches_;  // with units in hand, the oldest first
+  std::vector<std::shared_ptr<Batch>> finished_, surplus_;
+  std::int64_t in_hand_ = 0, out_ = 0, lost_ = 0, idle_ = 0;
+  std::uint64_t taken_ = 0;
+  bool asked_ = false;
+  State state_;
+};
+
+}  // namespace weir

@@ -1,0 +1,85 @@
+#pragma once
+
+// What the coordinator keeps about one resource: the window, what is known of its usage, the claims
+// held, and the transaction under way. Plain data of the coordination loop.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordination/allowance.h"
+#include "coordination/leases.h"
+#include "coordination/store.h"
+
+namespace weir {
+
+// Usage as one answer of the store told it. Nothing asked yet: 0 at revision 0, which only an empty
+// range can confirm.
+struct Account {
+  Revision revision = 0;
+  std::int64_t used = 0;
+  bool others = false;  // some of it is other replicas'
+};
+
+struct Claim {
+  std::uint64_t number = 0;
+  std::vector<std::string> keys;
+  std::int64_t units_per_key = 1;
+  std::shared_ptr<LeaseSlot> lease;
+  std::shared_ptr<Batch> batch;
+
+  std::int64_t units() const { return static_cast<std::int64_t>(keys.size()) * units_per_key; }
+};
+
+// Units to be given back to the store.
+struct Return {
+  std::uint64_t claim = 0;
+  std::int64_t units = 0;
+  enum class Why { unspent, ended } why = Why::unspent;
+};
+
+struct Pending {
+  enum class Kind { claim, give_back, refresh };
+  Kind kind;
+  std::uint64_t number = 0;
+  Txn txn{};
+  Claim claim{};                  // claim: what it is to be
+  std::vector<Return> returns{};  // give_back: what it gives back
+  SteadyTime first_sent{};
+  int sends = 0;
+  bool under_way = false;
+};
+
+struct Books {
+  bool open = false;
+  Limit limit;
+  Window window{};
+  std::string claims;  // the prefix of their keys
+  Account account;
+  std::map<std::uint64_t, Claim> held;
+  std::deque<std::pair<SteadyTime, std::uint64_t>> retiring;  // sliding: when which claim ends
+  std::deque<Return> returns;
+  std::vector<std::string> orphans;  // keys of ours that no claim held has: a late copy's
+  std::optional<Pending> pending;
+
+  bool full = false;      // nothing to claim before something changes
+  bool stale = false;     // something was deleted: there may be less used than the account says
+  int conflicts = 0;      // in a row
+  SteadyTime retry_at{};  // no transaction before
+  std::optional<SteadyTime> unanswered_since;
+  bool store_down = false;
+
+  std::uint64_t taken = 0;  // at the last sample
+  SteadyTime sampled_at{};
+  double rate = 0;  // units per second
+  std::chrono::duration<double> txn_time{0};
+  SteadyTime idle_since{};       // units in hand are watched for being needed
+  std::uint64_t idle_taken = 0;  // by then
+  SteadyTime wake_at = SteadyTime::max();
+};
+
+}  // namespace weir

@@ -1,0 +1,236 @@
+#include "coordination/coordinator.h"
+
+#include <utility>
+
+#include "coordination/ledger.h"
+
+namespace weir {
+namespace {
+
+constexpr std::chrono::milliseconds kWatchAgain{200};
+
+}  // namespace
+
+Coordinator::Coordinator(const Clock& clock, Random& random, Store& store,
+                         CoordinatorOptions options, std::function<void()> wake)
+    : clock_(clock),
+      random_(random),
+      store_(store),
+      options_(std::move(options)),
+      keys_(options_.prefix, options_.replica),
+      wake_(std::move(wake)),
+      table_(
+          clock, room_, [this](Resource& resource) { asked(resource); }, options_.max_resources),
+      leases_(store, random, clock,
+              [this](const std::shared_ptr<LeaseSlot>& slot) { lease_lost(slot); }) {}
+
+Coordinator::~Coordinator() = default;
+
+Policy& Coordinator::policy(const std::string& name) {
+  std::lock_guard lock(policies_mutex_);
+  auto& policy = policies_[name];
+  if (!policy) policy = std::make_unique<Policy>(name);
+  return *policy;
+}
+
+const Policy* Coordinator::find_policy(const std::string& name) const {
+  std::lock_guard lock(policies_mutex_);
+  const auto found = policies_.find(name);
+  return found == policies_.end() ? nullptr : found->second.get();
+}
+
+void Coordinator::each_policy(const std::function<void(const Policy&)>& visit) const {
+  std::lock_guard lock(policies_mutex_);
+  for (const auto& [name, policy] : policies_) visit(*policy);
+}
+
+void Coordinator::configure(const std::vector<std::pair<std::string, Limit>>& limits,
+                            std::size_t max_resources, std::size_t max_waiting) {
+  for (const auto& [name, limit] : limits) policy(name).set_limit(limit);
+  table_.set_max(max_resources);
+  room_.max = max_waiting;
+  for (const Shared& resource : table_.all()) again(resource);
+}
+
+// Any thread.
+void Coordinator::asked(Resource& resource) {
+  Shared shared = resource.weak_from_this().lock();
+  if (!shared) return;
+  bool first = false;
+  {
+    std::lock_guard lock(asked_mutex_);
+    first = asked_.empty();
+    asked_.push_back(std::move(shared));
+  }
+  if (first) wake_();
+}
+
+void Coordinator::again(const Shared& resource) {
+  again_.push_back(resource);
+  if (!running_ && again_.size() == 1) wake_();
+}
+
+void Coordinator::wake_at(Resource& resource, SteadyTime at) {
+  if (at >= resource.books.wake_at) return;
+  resource.books.wake_at = at;
+  due_.push({at, resource.weak_from_this()});
+}
+
+void Coordinator::run() {
+  running_ = true;
+  if (clock_.steady_now() >= watch_again_) start_watch();
+  leases_.run(now());
+  while (!due_.empty() && due_.top().at <= clock_.steady_now()) {
+    const Due due = due_.top();
+    due_.pop();
+    const Shared resource = due.resource.lock();
+    if (!resource || resource->books.wake_at != due.at) continue;
+    resource->books.wake_at = SteadyTime::max();
+    again_.push_back(resource);
+  }
+  for (;;) {
+    std::vector<Shared> batch;
+    {
+      std::lock_guard lock(asked_mutex_);
+      batch.swap(asked_);
+    }
+    batch.insert(batch.end(), again_.begin(), again_.end());
+    again_.clear();
+    if (batch.empty()) break;
+    for (const Shared& resource : batch) turn(resource);
+  }
+  running_ = false;
+  if (stopping_ && under_way_ == 0 && stopped_) std::exchange(stopped_, nullptr)();
+}
+
+std::optional<SteadyTime> Coordinator::next_due() const {
+  std::optional<SteadyTime> due = leases_.next_due();
+  if (!due_.empty()) due = due ? std::min(*due, due_.top().at) : due_.top().at;
+  return due ? std::min(*due, watch_again_) : watch_again_;
+}
+
+// Whatever hangs on it is no longer counted by anybody: nothing of it is spent from here on, and
+// what is under way is more than the limit may know of.
+void Coordinator::lease_lost(const std::shared_ptr<LeaseSlot>& slot) {
+  ++stats_.leases_lost;
+  for (const Shared& resource : table_.all()) {
+    Books& books = resource->books;
+    bool any = false;
+    for (auto claim = books.held.begin(); claim != books.held.end();) {
+      if (claim->second.lease != slot) {
+        ++claim;
+        continue;
+      }
+      resource->allowance()->write_off(claim->second.batch);
+      resource->policy().lost += static_cast<std::uint64_t>(claim->second.units());
+      claim = books.held.erase(claim);
+      any = true;
+    }
+    if (any) {
+      books.stale = true;
+      again(resource);
+    }
+  }
+}
+
+void Coordinator::drain() {
+  room_.draining = true;
+  for (const Shared& resource : table_.all()) {
+    resource->allowance()->refuse(Refusal::draining, Allowance::Whom::everybody);
+  }
+}
+
+void Coordinator::stop(std::function<void()> done) {
+  stopping_ = true;
+  stopped_ = std::move(done);
+  for (const Shared& resource : table_.all()) {
+    for (auto& [number, claim] : resource->books.held) withdraw(*resource, claim, claim.units());
+    again_.push_back(resource);
+  }
+  wake_();
+}
+
+void Coordinator::inspect(Resource& resource, std::function<void(Claims)> callback) {
+  const Instant now = this->now();
+  const Limit limit = resource.policy().limit();
+  const std::string claims = keys_.claims_of(resource.policy().name(), resource.name(), limit.mode,
+                                             window_at(now.wall, limit.window));
+  store_.txn(read_txn(claims), [callback = std::move(callback)](Answer<TxnAnswer> answer) {
+    Claims units;
+    if (const auto* told = std::get_if<TxnAnswer>(&answer)) {
+      for (const KeyValue& entry : std::get<ReadAnswer>(told->answers.front()).keys) {
+        const auto owner = percent_decode(Keyspace::owner_of(entry.key));
+        units[owner.value_or("?")] += claimed_units(entry.value);
+      }
+    }
+    callback(std::move(units));
+  });
+}
+
+ResourceView Coordinator::view(Resource& resource) const {
+  const Allowance::Summary summary = resource.allowance()->summary();
+  ResourceView view;
+  view.name = resource.name();
+  view.rule = resource.policy().name();
+  view.used = summary.state.used;
+  view.limit = summary.state.limit;
+  view.waiting = summary.waiting;
+  view.in_hand = summary.in_hand;
+  view.next_free = summary.state.more_at;
+  switch (summary.state.mode) {
+    case Mode::started:
+    case Mode::until_done:
+      if (summary.state.limit > 0) view.window = utc_text(summary.state.window.start);
+      break;
+    case Mode::sliding:
+      view.window = "sliding";
+      break;
+    case Mode::in_flight:
+      view.window = "in_flight";
+      break;
+  }
+  return view;
+}
+
+// Hints only: what a watch misses is found by the next claim.
+void Coordinator::start_watch() {
+  watch_again_ = SteadyTime::max();
+  watch_ =
+      store_.watch(keys_under(keys_.all_claims()), 0,
+                   {[this](Revision, std::span<const WatchEvent> events) { on_events(events); },
+                    [this] {
+                      watch_again_ = clock_.steady_now() + kWatchAgain;
+                      wake_();
+                    }});
+  for (const Shared& resource : table_.all()) {
+    if (!resource->books.full) continue;
+    resource->books.stale = true;
+    again(resource);
+  }
+}
+
+// A full resource may have room again when a claim was deleted; a key of ours that we do not know
+// is a late copy, which the next reading clears away.
+void Coordinator::on_events(std::span<const WatchEvent> events) {
+  for (const WatchEvent& event : events) {
+    const bool put = event.kind == WatchEvent::Kind::put;
+    if (put && Keyspace::owner_of(event.key.key) != keys_.owner()) continue;
+    const auto parsed = keys_.parse_claim(event.key.key);
+    if (!parsed) continue;
+    const Policy* const known_policy = find_policy(parsed->rule);
+    const Shared resource = known_policy ? table_.peek(*known_policy, parsed->resource) : nullptr;
+    if (!resource) continue;
+    Books& books = resource->books;
+    if (!books.full || books.stale || !event.key.key.starts_with(books.claims)) continue;
+    const bool known = std::any_of(books.held.begin(), books.held.end(), [&](const auto& claim) {
+      const auto& keys = claim.second.keys;
+      return std::find(keys.begin(), keys.end(), event.key.key) != keys.end();
+    });
+    if (put && known) continue;
+    books.stale = true;
+    tell(*resource, now());
+    again(resource);
+  }
+}
+
+}  // namespace weir

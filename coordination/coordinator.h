@@ -1,0 +1,169 @@
+#pragma once
+
+// Keeps every resource of this replica supplied with units, and no more than the limit allows over
+// all replicas. Workers find a resource and take from its allowance; whatever they find missing is
+// claimed here, by one transaction at a time for each resource.
+//
+// Owned by the coordination loop. The functions marked so may be called from any thread.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <queue>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "coordination/base/clock.h"
+#include "coordination/base/random.h"
+#include "coordination/keyspace.h"
+#include "coordination/leases.h"
+#include "coordination/resource.h"
+#include "coordination/store.h"
+
+namespace weir {
+
+struct CoordinatorOptions {
+  std::string prefix = "/weir/v1";
+  std::string replica = "weir";
+  std::size_t max_resources = 100'000;
+  std::chrono::milliseconds store_timeout{1'000};  // one transaction
+};
+
+// Counts, written by the coordination loop and read by whoever renders metrics.
+struct CoordinatorStats {
+  std::atomic<std::uint64_t> granted{0}, short_of{0}, conflict{0}, unknown{0}, failed{0};
+  // Unknown transactions by what became of them.
+  std::atomic<std::uint64_t> found_applied{0}, found_absent{0};
+  std::atomic<std::uint64_t> leases_lost{0};
+  // How long claims took, from the first send to the answer.
+  static constexpr std::array<double, 12> kBounds{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
+                                                  0.01,   0.025,   0.05,   0.1,   0.5,    2};
+  std::array<std::atomic<std::uint64_t>, kBounds.size() + 1> claim_seconds{};
+  std::atomic<double> claim_seconds_sum{0};
+};
+
+// One resource as the admin address tells it.
+struct ResourceView {
+  std::string name, rule, window;
+  std::int64_t used = 0, limit = 0, in_hand = 0;
+  std::size_t waiting = 0;
+  std::optional<WallTime> next_free;
+};
+
+class Coordinator {
+ public:
+  // `wake` is called by any thread when run() has something to do.
+  Coordinator(const Clock& clock, Random& random, Store& store, CoordinatorOptions options,
+              std::function<void()> wake);
+  ~Coordinator();
+
+  // -- any thread
+  // The policy of that name; made when first asked for, and it stays where it is.
+  Policy& policy(const std::string& name);
+  const Policy* find_policy(const std::string& name) const;  // nullptr: there is none
+  void each_policy(const std::function<void(const Policy&)>& visit) const;
+  std::shared_ptr<Resource> find(Policy& policy, std::string_view resource) {
+    return table_.find(policy, resource);
+  }
+  WaitingRoom& room() { return room_; }
+  const CoordinatorStats& stats() const { return stats_; }
+  const ResourceTable& resources() const { return table_; }
+  ResourceView view(Resource& resource) const;
+
+  // -- the coordination loop
+  // Limits of rules, by name; those not named stay. Hold from the next claim on.
+  void configure(const std::vector<std::pair<std::string, Limit>>& limits,
+                 std::size_t max_resources, std::size_t max_waiting);
+  // Does what has been asked for and what is due.
+  void run();
+  std::optional<SteadyTime> next_due() const;
+  // As far as membership knows; at least 1.
+  void set_live_replicas(int replicas) { live_replicas_ = std::max(1, replicas); }
+  // Nobody waits any more: those in line are refused, and so is who would join it.
+  void drain();
+  // Gives back what was never spent; `done` is called when that has been answered.
+  void stop(std::function<void()> done);
+  // What the store holds for a resource now: units by replica. Empty if it cannot tell.
+  using Claims = std::map<std::string, std::int64_t>;
+  void inspect(Resource& resource, std::function<void(Claims)> callback);
+
+ private:
+  using Shared = std::shared_ptr<Resource>;
+
+  Instant now() { return {clock_.steady_now(), forward_.read(clock_.wall_now())}; }
+  void asked(Resource& resource);
+  void again(const Shared& resource);
+  void wake_at(Resource& resource, SteadyTime at);
+
+  // One look at one resource, and what follows from it, in this order.
+  void turn(const Shared& resource);
+  void roll(Resource& resource, const Instant& now);
+  void sample_rate(Resource& resource, const Allowance::Demand& demand, const Instant& now);
+  void note_returns(Resource& resource, const Allowance::Demand& demand, const Instant& now);
+  void withdraw_idle(Resource& resource, const Allowance::Demand& demand, const Instant& now);
+  void check_store(Resource& resource, const Instant& now);
+  bool give_back(const Shared& resource, const Instant& now);
+  void claim(const Shared& resource, const Allowance::Demand& demand, const Instant& now);
+  void tell(Resource& resource, const Instant& now);
+
+  void close_books(Resource& resource);
+  std::int64_t withdraw(Resource& resource, Claim& claim, std::int64_t units);
+  bool replace_claim(const Shared& resource, const Instant& now);
+  void send(const Shared& resource, Pending pending);
+  void resend(const Shared& resource);
+  void on_answer(const Shared& resource, std::uint64_t number, Answer<TxnAnswer> answer);
+  void on_failure(const Shared& resource, const StoreError& error);
+  void on_claim(Resource& resource, Pending& pending, const TxnAnswer& answer);
+  void granted(Resource& resource, Claim claim, SteadyTime first_sent);
+  void take_reading(Resource& resource, const TxnAnswer& answer);
+  SteadyTime::duration backoff(int tries);
+  void lease_lost(const std::shared_ptr<LeaseSlot>& slot);
+  void start_watch();
+  void on_events(std::span<const WatchEvent> events);
+
+  const Clock& clock_;
+  Random& random_;
+  Store& store_;
+  const CoordinatorOptions options_;
+  const Keyspace keys_;
+  const std::function<void()> wake_;
+  WaitingRoom room_;
+  CoordinatorStats stats_;
+  ForwardTime forward_;
+  int live_replicas_ = 1;
+
+  mutable std::mutex policies_mutex_;
+  std::map<std::string, std::unique_ptr<Policy>> policies_;  // guarded by policies_mutex_
+
+  std::mutex asked_mutex_;
+  std::vector<Shared> asked_;  // guarded by asked_mutex_
+  std::vector<Shared> again_;  // asked for by the loop itself
+  bool running_ = false;
+
+  ResourceTable table_;
+  Leases leases_;
+  std::unique_ptr<Watch> watch_;
+  std::uint64_t next_seq_ = 1;
+  std::uint64_t next_number_ = 1;  // of claims and of transactions
+
+  struct Due {
+    SteadyTime at;
+    std::weak_ptr<Resource> resource;
+    friend bool operator>(const Due& a, const Due& b) { return a.at > b.at; }
+  };
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  SteadyTime watch_again_ = SteadyTime::min();  // when to watch, or to watch anew
+
+  std::size_t under_way_ = 0;  // transactions
+  bool stopping_ = false;
+  std::function<void()> stopped_;
+};
+
+}  // namespace weir

@@ -1,0 +1,145 @@
+#include "coordination/keyspace.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+namespace weir {
+namespace {
+
+constexpr std::string_view kSliding = "sliding/";
+constexpr std::string_view kInFlight = "in_flight";
+constexpr char kHex[] = "0123456789ABCDEF";
+
+bool stays(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_' || c == '~' || c == '/';
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// The last segment: <replica>-<seq>.
+std::string_view last_segment(std::string_view key) { return key.substr(key.rfind('/') + 1); }
+
+}  // namespace
+
+std::string percent_encode(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (stays(c)) {
+      out.push_back(c);
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out.append({'%', kHex[byte >> 4], kHex[byte & 15]});
+    }
+  }
+  return out;
+}
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out.push_back(text[i]);
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = hex_digit(text[i + 1]);
+    const int low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    out.push_back(static_cast<char>(high * 16 + low));
+    i += 2;
+  }
+  return out;
+}
+
+// A replica's name never holds a `/` as it stands, so that the last segment is <replica>-<seq>.
+Keyspace::Keyspace(std::string prefix, std::string_view replica)
+    : claims_(std::move(prefix) + "/claims/"), replica_([&] {
+        std::string encoded;
+        for (const char c : replica) {
+          encoded += c == '/' ? std::string{"%2F"} : percent_encode({&c, 1});
+        }
+        return encoded;
+      }()) {}
+
+std::string Keyspace::claims_of(std::string_view rule, std::string_view resource, Mode mode,
+                                const Window& window) const {
+  std::string key = claims_;
+  key.append(rule).append(":").append(percent_encode(resource)).append("@");
+  switch (mode) {
+    case Mode::started:
+    case Mode::until_done:
+      return key.append(utc_text(window.start)).append("/");
+    case Mode::sliding:
+      return key.append(kSliding);
+    case Mode::in_flight:
+      return key.append(kInFlight).append("/");
+  }
+  return key;
+}
+
+std::string Keyspace::claim(std::string_view claims, Mode mode, WallTime slice,
+                            std::uint64_t seq) const {
+  std::string key{claims};
+  if (mode == Mode::sliding) key.append(utc_text(slice)).append("/");
+  return key.append(replica_).append("-").append(std::to_string(seq));
+}
+
+std::optional<ClaimKey> Keyspace::parse_claim(std::string_view key) const {
+  if (!key.starts_with(claims_)) return std::nullopt;
+  std::string_view rest = key.substr(claims_.size());
+  const std::size_t colon = rest.find(':');
+  const std::size_t at = rest.find('@');
+  const std::size_t slash = rest.rfind('/');
+  if (colon == rest.npos || at == rest.npos || slash == rest.npos || colon > at || slash < at) {
+    return std::nullopt;
+  }
+  ClaimKey parsed;
+  parsed.rule = rest.substr(0, colon);
+  parsed.window = rest.substr(at + 1, slash - at - 1);
+  auto resource = percent_decode(rest.substr(colon + 1, at - colon - 1));
+  auto replica = percent_decode(owner_of(key));
+  const auto seq = seq_of(key);
+  if (!resource || !replica || !seq) return std::nullopt;
+  parsed.resource = *std::move(resource);
+  parsed.replica = *std::move(replica);
+  parsed.seq = *seq;
+  return parsed;
+}
+
+std::string_view Keyspace::owner_of(std::string_view key) {
+  const std::string_view last = last_segment(key);
+  const std::size_t dash = last.rfind('-');
+  return dash == last.npos ? std::string_view{} : last.substr(0, dash);
+}
+
+std::optional<std::uint64_t> Keyspace::seq_of(std::string_view key) {
+  const std::string_view last = last_segment(key);
+  const std::size_t dash = last.rfind('-');
+  if (dash == last.npos) return std::nullopt;
+  const char* const end = last.data() + last.size();
+  std::uint64_t seq = 0;
+  const auto result = std::from_chars(last.data() + dash + 1, end, seq);
+  if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
+  return seq;
+}
+
+std::string claim_value(std::int64_t units, WallTime at) {
+  return "{\"units\":" + std::to_string(units) + ",\"at\":\"" + utc_text_ms(at) + "\"}";
+}
+
+std::int64_t claimed_units(std::string_view value) {
+  const auto json = nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return 1;
+  const auto units = json.find("units");
+  if (units == json.end() || !units->is_number_integer()) return 1;
+  const auto number = units->get<std::int64_t>();
+  return number >= 1 && number <= 1'000'000'000 ? number : 1;
+}
+
+}  // namespace weir

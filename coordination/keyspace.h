@@ -1,0 +1,62 @@
+#pragma once
+
+// The keys that replicas share, and their values: the only place that builds or parses them. What a
+// person sees with `etcdctl get --prefix` is described in the README.
+//
+//   <prefix>/claims/<rule>:<resource>@<window>/<replica>-<seq>   {"units":1,"at":"…"}
+//
+// <resource> and <replica> are percent-encoded but for unreserved characters and `/`, so `@` ends
+// the resource and no resource's keys can lie among another's. <window> is the start of an aligned
+// window, `sliding/<start of a slice>`, or `in_flight`. Pure.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "coordination/limit.h"
+#include "coordination/store.h"
+#include "coordination/window.h"
+
+namespace weir {
+
+struct ClaimKey {
+  std::string rule, resource;
+  std::string window;  // as in the key
+  std::string replica;
+  std::uint64_t seq = 0;
+};
+
+class Keyspace {
+ public:
+  Keyspace(std::string prefix, std::string_view replica);
+
+  // All claims of all resources.
+  std::string all_claims() const { return claims_; }
+  // What one limit is counted over, with a final `/`: the claims of an aligned window, or of a mode
+  // that knows none.
+  std::string claims_of(std::string_view rule, std::string_view resource, Mode mode,
+                        const Window& window) const;
+  // One claim of this replica below what claims_of() gave; `slice` matters only to sliding.
+  std::string claim(std::string_view claims, Mode mode, WallTime slice, std::uint64_t seq) const;
+
+  // Nothing: not a claim of ours.
+  std::optional<ClaimKey> parse_claim(std::string_view key) const;
+  // The replica that a claim belongs to, encoded, for comparing.
+  static std::string_view owner_of(std::string_view key);
+  const std::string& owner() const { return replica_; }
+  static std::optional<std::uint64_t> seq_of(std::string_view key);
+
+ private:
+  const std::string claims_;   // "/weir/v1/claims/"
+  const std::string replica_;  // encoded
+};
+
+std::string percent_encode(std::string_view text);
+std::optional<std::string> percent_decode(std::string_view text);
+
+std::string claim_value(std::int64_t units, WallTime at);
+// What cannot be read counts as one unit: better one too few than one too many.
+std::int64_t claimed_units(std::string_view value);
+
+}  // namespace weir

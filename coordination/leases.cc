@@ -1,0 +1,201 @@
+#include "coordination/leases.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir {
+namespace {
+
+using std::chrono::ceil;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kAlignedMargin{60};
+constexpr seconds kAlignedUse{20};
+constexpr seconds kSlidingMargin{10};
+constexpr seconds kKeptTtl{15};
+constexpr seconds kKeptEvery{5};
+constexpr seconds kKeptMargin{3};
+// The next window's lease is asked for this long before it begins.
+constexpr seconds kAhead{1};
+constexpr std::size_t kWindowsRemembered = 64;
+
+}  // namespace
+
+milliseconds sliding_hold(seconds window) {
+  return std::clamp<milliseconds>(milliseconds{window} / 20, milliseconds{200}, seconds{2});
+}
+
+seconds sliding_slice(seconds window) { return std::clamp(window / 10, seconds{1}, seconds{60}); }
+
+Leases::Leases(Store& store, Random& random, const Clock& clock,
+               std::function<void(const Shared&)> lost)
+    : store_(store), random_(random), clock_(clock), lost_(std::move(lost)) {}
+
+Leases::Shared Leases::get(Mode mode, const Window& window, const Instant& now,
+                           std::function<void()> ready) {
+  LeaseSlot::Kind kind = LeaseSlot::Kind::aligned;
+  Window of = window;
+  if (mode == Mode::sliding) {
+    kind = LeaseSlot::Kind::sliding;
+    of = window_at(now.wall, sliding_slice(window.length));
+  } else if (mode == Mode::in_flight) {
+    kind = LeaseSlot::Kind::in_flight;
+    of = {WallTime{}, seconds{0}};
+  }
+  const Key key{kind, of.start, mode == Mode::sliding ? window.length : of.length};
+  Shared& slot = slots_[key];
+  if (!slot || slot->state == LeaseSlot::State::over || now.steady >= slot->claims_until) {
+    slot = make(key, kind, of, window.length, now);
+    if (!slot->fence->open(now.steady)) {
+      slots_.erase(key);
+      return nullptr;
+    }
+    const Shared made = slot;  // the answer may come at once
+    made->used = ready != nullptr;
+    if (ready) made->waiting.push_back(std::move(ready));
+    send(made);
+    return made;
+  }
+  slot->used = slot->used || ready;
+  if (slot->state == LeaseSlot::State::granting && ready) slot->waiting.push_back(std::move(ready));
+  return slot;
+}
+
+Leases::Shared Leases::make(const Key& key, LeaseSlot::Kind kind, const Window& window,
+                            seconds counted, const Instant& now) {
+  auto slot = std::make_shared<LeaseSlot>();
+  slot->kind = kind;
+  slot->window = window;
+  slot->id = static_cast<LeaseId>(random_.next() >> 1) | 1;
+  slot->first_sent = now.steady;
+  SteadyTime::duration use{};
+  switch (kind) {
+    case LeaseSlot::Kind::aligned:
+      use = window.end() - now.wall + kAlignedUse;
+      slot->ttl = ceil<seconds>(window.end() - now.wall) + kAlignedMargin;
+      slot->claims_until = use_until_.try_emplace(key, now.steady + use).first->second;
+      use = slot->claims_until - now.steady;
+      if (use_until_.size() > kWindowsRemembered) use_until_.erase(use_until_.begin());
+      break;
+    case LeaseSlot::Kind::sliding:
+      use = window.length + sliding_hold(counted);
+      slot->ttl = ceil<seconds>(use) + counted + kSlidingMargin;
+      slot->claims_until = now.steady + window.length;
+      break;
+    case LeaseSlot::Kind::in_flight:
+      use = kKeptTtl - kKeptMargin;
+      slot->ttl = kKeptTtl;
+      slot->claims_until = SteadyTime::max();
+      break;
+  }
+  slot->fence = std::make_shared<Fence>(now.steady + use);
+  return slot;
+}
+
+void Leases::send(const Shared& slot) {
+  slot->under_way = true;
+  ++slot->sends;
+  store_.grant(slot->id, slot->ttl,
+               [this, slot](Answer<LeaseTerm> answer) { on_granted(slot, std::move(answer)); });
+}
+
+void Leases::on_granted(const Shared& slot, Answer<LeaseTerm> answer) {
+  slot->under_way = false;
+  if (slot->state != LeaseSlot::State::granting) return;
+  if (const auto* error = std::get_if<StoreError>(&answer)) {
+    const bool ours = error->kind == StoreError::Kind::lease_exists && slot->sends > 1;
+    if (!ours) {
+      // An id that another took is as unlikely as it is harmless: take another one.
+      if (error->kind == StoreError::Kind::lease_exists) {
+        slot->id = static_cast<LeaseId>(random_.next() >> 1) | 1;
+      }
+      slot->next_send = clock_.steady_now() + backoff(slot->sends);
+      return;
+    }
+  }
+  slot->state = LeaseSlot::State::ready;
+  slot->next_send = slot->kind == LeaseSlot::Kind::in_flight ? slot->first_sent + kKeptEvery
+                    : slot->kind == LeaseSlot::Kind::aligned
+                        ? slot->claims_until - kAlignedUse - kAhead
+                        : SteadyTime::max();
+  for (auto& ready : std::exchange(slot->waiting, {})) ready();
+}
+
+// Full jitter: replicas that failed together do not come back together.
+SteadyTime::duration Leases::backoff(int sends) {
+  const milliseconds most =
+      std::min(milliseconds{20} * (1 << std::min(sends, 6)), milliseconds{1000});
+  return milliseconds{random_.below(static_cast<std::uint64_t>(most.count())) + 1};
+}
+
+void Leases::keep_alive(const Shared& slot) {
+  slot->under_way = true;
+  const SteadyTime sent = clock_.steady_now();
+  store_.keep_alive(slot->id, [this, slot, sent](Answer<LeaseTerm> answer) {
+    slot->under_way = false;
+    if (slot->state != LeaseSlot::State::ready) return;
+    const auto* term = std::get_if<LeaseTerm>(&answer);
+    if (term && term->ttl.count() == 0) return gone(slot);
+    if (term) {
+      slot->fence->move(std::max(slot->fence->until(), sent + slot->ttl - kKeptMargin));
+      slot->next_send = sent + kKeptEvery;
+    } else {
+      slot->next_send = clock_.steady_now() + kKeptEvery / 5;
+    }
+  });
+}
+
+void Leases::gone(const Shared& slot) {
+  if (slot->state == LeaseSlot::State::over) return;
+  slot->state = LeaseSlot::State::over;
+  slot->fence->move(SteadyTime::min());
+  lost_(slot);
+}
+
+bool Leases::ours(LeaseId id) const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [id](const auto& slot) { return slot.second->id == id; });
+}
+
+void Leases::run(const Instant& now) {
+  std::vector<Shared> all;
+  all.reserve(slots_.size());
+  for (auto& [key, slot] : slots_) all.push_back(slot);
+  for (const Shared& slot : all) {
+    if (!slot->fence->open(now.steady)) {
+      if (slot->kind == LeaseSlot::Kind::in_flight) {
+        gone(slot);  // not kept alive in time: it may have ended
+      } else if (slot->state == LeaseSlot::State::granting) {
+        for (auto& ready : std::exchange(slot->waiting, {})) ready();
+      }
+      slot->state = LeaseSlot::State::over;
+      continue;
+    }
+    if (slot->under_way || now.steady < slot->next_send) continue;
+    if (slot->state == LeaseSlot::State::granting) {
+      send(slot);
+    } else if (slot->kind == LeaseSlot::Kind::in_flight) {
+      keep_alive(slot);
+    } else {
+      slot->next_send = SteadyTime::max();
+      // Whoever used this window will want the next one.
+      if (slot->used) {
+        get(Mode::started, {slot->window.end(), slot->window.length}, now, nullptr);
+      }
+    }
+  }
+  std::erase_if(slots_,
+                [](const auto& entry) { return entry.second->state == LeaseSlot::State::over; });
+}
+
+std::optional<SteadyTime> Leases::next_due() const {
+  std::optional<SteadyTime> due;
+  const auto at = [&due](SteadyTime time) { due = due ? std::min(*due, time) : time; };
+  for (const auto& [key, slot] : slots_) {
+    at(slot->under_way ? slot->fence->until() : std::min(slot->fence->until(), slot->next_send));
+  }
+  return due;
+}
+
+}  // namespace weir

@@ -1,0 +1,60 @@
+#pragma once
+
+// Who waits, in order: first come first served, or one after another from each tenant in turn, so
+// that a tenant new to the line is served within one round. Places are owned by those who wait;
+// every operation but each() is O(1). Not thread-safe: an Allowance guards its own.
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "coordination/limit.h"
+
+namespace weir {
+
+class Line {
+ public:
+  class Place {
+   public:
+    bool in_line() const { return queue_ != nullptr; }
+
+   private:
+    friend class Line;
+    Place* next_ = nullptr;
+    Place* previous_ = nullptr;
+    void* queue_ = nullptr;
+  };
+
+  Line() = default;
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+
+  // `tenant` matters only to a fair line.
+  void push(Place& place, std::string_view tenant, Queue order);
+  // The next one, taken out; nullptr: nobody waits.
+  Place* pop();
+  void remove(Place& place);
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  // Everybody in no order that matters; `visit` may remove the place that it is given.
+  void each(const std::function<void(Place&)>& visit);
+
+ private:
+  struct PerTenant;
+  using Round = std::list<PerTenant>;  // who is next comes first
+  struct PerTenant {
+    std::string tenant;
+    Place* first = nullptr;
+    Place* last = nullptr;
+    Round::iterator self;
+  };
+
+  Round round_;
+  std::unordered_map<std::string_view, PerTenant*> by_tenant_;  // views of PerTenant::tenant
+  std::size_t size_ = 0;
+};
+
+}  // namespace weir

@@ -1,0 +1,119 @@
+#pragma once
+
+// What one limit protects, as this replica knows it, and the bounded table of them. Workers find
+// resources by name; the coordinator keeps their books.
+
+#include <array>
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "coordination/allowance.h"
+#include "coordination/books.h"
+
+namespace weir {
+
+// A rule's name with its limit, the same for all resources of the rule. Made once and never taken
+// back: a rule that a reload removes keeps its counts. Any thread.
+class Policy {
+ public:
+  explicit Policy(std::string name) : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+  Limit limit() const {
+    std::lock_guard lock(mutex_);
+    return limit_;
+  }
+  void set_limit(const Limit& limit) {
+    std::lock_guard lock(mutex_);
+    limit_ = limit;
+  }
+
+  // Units, ever.
+  std::atomic<std::uint64_t> claimed{0}, returned{0}, lost{0};
+
+ private:
+  const std::string name_;
+  mutable std::mutex mutex_;
+  Limit limit_;  // guarded by mutex_; of this replica: its share, where limits are shared out
+};
+
+class Resource : public std::enable_shared_from_this<Resource> {
+ public:
+  // `ask` gets this resource whenever it wants the coordinator.
+  Resource(Policy& policy, std::string name, const Clock& clock, WaitingRoom& room,
+           const std::function<void(Resource&)>& ask)
+      : policy_(policy),
+        name_(std::move(name)),
+        allowance_(clock, room, [this, &ask] { ask(*this); }) {}
+
+  Policy& policy() const { return policy_; }
+  const std::string& name() const { return name_; }
+  // Holds the whole resource.
+  std::shared_ptr<Allowance> allowance() { return {shared_from_this(), &allowance_}; }
+
+  Books books;  // the coordination loop's alone
+  // Until then what it claimed must not be forgotten, by the wall clock. Any thread.
+  std::atomic<WallTime::rep> remembered_until{0};
+
+ private:
+  friend class ResourceTable;
+  Policy& policy_;
+  const std::string name_;
+  Allowance allowance_;
+  std::list<std::shared_ptr<Resource>>::iterator place_;  // guarded by the table's shard
+};
+
+// Names of one policy, with the least recently used ones forgotten first. One that has waiters,
+// units or claims that still count stays; when none can go, new names share the policy's overflow
+// resource, so that the limit is never lifted by asking for many names. Any thread.
+class ResourceTable {
+ public:
+  ResourceTable(const Clock& clock, WaitingRoom& room, std::function<void(Resource&)> ask,
+                std::size_t max_resources);
+
+  std::shared_ptr<Resource> find(Policy& policy, std::string_view name);
+  // As find(), but neither makes one nor counts as a use. nullptr: there is none.
+  std::shared_ptr<Resource> peek(const Policy& policy, std::string_view name) const;
+  std::vector<std::shared_ptr<Resource>> all() const;
+
+  std::size_t size() const { return size_; }
+  std::uint64_t overflows() const { return overflows_; }
+  void set_max(std::size_t max_resources) { max_ = max_resources; }
+
+  static constexpr std::string_view kOverflow = "overflow";
+
+ private:
+  struct Name {
+    const Policy* policy;
+    std::string_view name;
+    friend bool operator==(const Name&, const Name&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Name& name) const;
+  };
+  struct Shard {
+    mutable std::mutex mutex;
+    std::list<std::shared_ptr<Resource>> order;  // the latest first
+    std::unordered_map<Name, std::list<std::shared_ptr<Resource>>::iterator, Hash> by_name;
+  };
+
+  Shard& shard_of(const Name& name) const;
+  std::shared_ptr<Resource> insert(Shard& shard, Policy& policy, std::string_view name);
+  bool make_room(Shard& shard);
+
+  const Clock& clock_;
+  WaitingRoom& room_;
+  const std::function<void(Resource&)> ask_;
+  std::atomic<std::size_t> max_;
+  std::atomic<std::size_t> size_{0};
+  std::atomic<std::uint64_t> overflows_{0};
+  mutable std::vector<Shard> shards_;
+};
+
+}  // namespace weir

@@ -1,0 +1,85 @@
+#include "coordination/line.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace weir {
+namespace {
+
+struct Guest : Line::Place {
+  explicit Guest(std::string who) : name(std::move(who)) {}
+  std::string name;
+};
+
+struct LineTest : testing::Test {
+  void join(const std::string& name, const std::string& tenant, Queue order) {
+    line.push(guests.emplace_back(name), tenant, order);
+  }
+  Guest& guest(const std::string& name) {
+    for (Guest& each : guests) {
+      if (each.name == name) return each;
+    }
+    throw std::out_of_range(name);
+  }
+  std::string served() {
+    std::string names;
+    while (Line::Place* place = line.pop()) names += static_cast<Guest*>(place)->name + " ";
+    return names;
+  }
+  std::deque<Guest> guests;
+  Line line;
+};
+
+TEST_F(LineTest, ServesInTheOrderOfArrivalWhateverTheTenant) {
+  join("a1", "a", Queue::fifo);
+  join("a2", "a", Queue::fifo);
+  join("b1", "b", Queue::fifo);
+  EXPECT_EQ(line.size(), 3u);
+  EXPECT_EQ(served(), "a1 a2 b1 ");
+  EXPECT_TRUE(line.empty());
+}
+
+TEST_F(LineTest, AFairOneServesTenantsInTurn) {
+  for (const char* name : {"a1", "a2", "a3"}) join(name, "a", Queue::fair);
+  join("b1", "b", Queue::fair);
+  join("c1", "c", Queue::fair);
+  join("c2", "c", Queue::fair);
+  EXPECT_EQ(served(), "a1 b1 c1 a2 c2 a3 ");
+}
+
+TEST_F(LineTest, AFairTenantThatComesBackGoesToTheEndOfTheRound) {
+  join("a1", "a", Queue::fair);
+  join("b1", "b", Queue::fair);
+  join("b2", "b", Queue::fair);
+  EXPECT_EQ(static_cast<Guest*>(line.pop())->name, "a1");
+  join("a2", "a", Queue::fair);
+  EXPECT_EQ(served(), "b1 a2 b2 ");
+}
+
+TEST_F(LineTest, WhoLeavesIsSkippedAtEitherEndAndInTheMiddle) {
+  for (const char* name : {"1", "2", "3", "4", "5"}) join(name, "t", Queue::fifo);
+  for (const char* name : {"1", "3", "5"}) {
+    EXPECT_TRUE(guest(name).in_line());
+    line.remove(guest(name));
+    EXPECT_FALSE(guest(name).in_line());
+  }
+  EXPECT_EQ(line.size(), 2u);
+  EXPECT_EQ(served(), "2 4 ");
+}
+
+TEST_F(LineTest, EverybodyMayBeRemovedWhileBeingVisited) {
+  for (const char* name : {"a1", "a2"}) join(name, "a", Queue::fair);
+  join("b1", "b", Queue::fair);
+  int visited = 0;
+  line.each([&](Line::Place& place) {
+    line.remove(place);
+    ++visited;
+  });
+  EXPECT_EQ(visited, 3);
+  EXPECT_TRUE(line.empty());
+  EXPECT_EQ(line.pop(), nullptr);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,185 @@
+#pragma once
+
+// Replicas on one memory store in virtual time, for tests that tell a case step by step. Time moves
+// only when a test says so, from one thing that is due to the next.
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordination/coordinator.h"
+#include "coordination/memory_store.h"
+
+namespace weir {
+
+class ManualClock final : public Clock {
+ public:
+  SteadyTime steady_now() const override { return steady_; }
+  WallTime wall_now() const override { return wall_; }
+  void pass(SteadyTime::duration time) {
+    steady_ += time;
+    wall_ += time;
+  }
+  void set_wall(WallTime wall) { wall_ = wall; }
+
+ private:
+  SteadyTime steady_{std::chrono::hours{1}};
+  WallTime wall_{};
+};
+
+class SeededRandom final : public Random {
+ public:
+  explicit SeededRandom(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() override {  // splitmix64
+    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// One request: asks when made, remembers when it was let through.
+class Request {
+ public:
+  Request(const Clock& clock, std::shared_ptr<Allowance> allowance, Queue order,
+          std::string tenant = "", bool patient = true)
+      : clock_(clock), allowance_(std::move(allowance)), tenant_(std::move(tenant)) {
+    waiter_.wake = [](void* who) { static_cast<Request*>(who)->answered(); };
+    waiter_.who = this;
+    waiter_.tenant = tenant_;
+    waiter_.patient = patient;
+    if (allowance_->take(allowance_, waiter_, order) != Allowance::Taken::waiting) answered();
+  }
+  ~Request() { leave(); }
+
+  bool started() const { return started_.has_value(); }
+  WallTime started_at() const { return *started_; }
+  std::uint64_t order() const { return order_; }
+  std::optional<Refusal> refusal() const { return waiter_.refusal; }
+  bool waiting() const { return waiter_.in_line(); }
+  void leave() {
+    if (waiter_.in_line()) allowance_->leave(waiter_);
+  }
+  void finish() { waiter_.permit.settle(); }
+
+ private:
+  void answered() {
+    if (!waiter_.permit) return;
+    waiter_.permit.spend();
+    started_ = clock_.wall_now();
+    static std::uint64_t count = 0;
+    order_ = ++count;
+  }
+
+  const Clock& clock_;
+  const std::shared_ptr<Allowance> allowance_;
+  const std::string tenant_;
+  Waiter waiter_;
+  std::optional<WallTime> started_;
+  std::uint64_t order_ = 0;
+};
+
+class VirtualWorld {
+ public:
+  using Requests = std::vector<std::unique_ptr<Request>>;
+
+  // "2026-11-18T12:00:30Z"
+  explicit VirtualWorld(std::string_view begin, int replicas = 1,
+                        std::size_t max_resources = 1000) {
+    clock.set_wall(*parse_utc(begin));
+    for (int i = 0; i < replicas; ++i) {
+      randoms_.emplace_back(17 + i);
+      replicas_.push_back(
+          std::make_unique<Coordinator>(clock, randoms_.back(), store,
+                                        CoordinatorOptions{.replica = "r" + std::to_string(i + 1),
+                                                           .max_resources = max_resources},
+                                        [this] { woken_ = true; }));
+      replicas_.back()->set_live_replicas(replicas);
+    }
+  }
+
+  void limit(const Limit& limit) {
+    for (auto& replica : replicas_) replica->configure({{"default", limit}}, 1000, 100'000);
+    settle();
+  }
+  Coordinator& replica(std::size_t index = 0) { return *replicas_[index]; }
+
+  // Without letting time pass, and without a look by the coordinator.
+  std::unique_ptr<Request> ask(std::string_view resource, std::size_t replica = 0,
+                               std::string tenant = "", bool patient = true) {
+    Coordinator& at = *replicas_[replica];
+    Policy& policy = at.policy("default");
+    return std::make_unique<Request>(clock, at.find(policy, resource)->allowance(),
+                                     policy.limit().queue, std::move(tenant), patient);
+  }
+  std::unique_ptr<Request> request(std::string_view resource, std::size_t replica = 0,
+                                   std::string tenant = "", bool patient = true) {
+    auto made = ask(resource, replica, std::move(tenant), patient);
+    settle();
+    return made;
+  }
+  Requests requests(int count, std::string_view resource, std::size_t replica = 0) {
+    Requests made;
+    for (int i = 0; i < count; ++i) made.push_back(request(resource, replica));
+    return made;
+  }
+
+  // Everything that can happen now.
+  void settle() {
+    for (int turns = 0; woken_; ++turns) {
+      if (turns > 10'000) throw std::runtime_error("the coordinators do not come to rest");
+      woken_ = false;
+      for (auto& replica : replicas_) replica->run();
+      store.expire();
+    }
+  }
+  void pass(std::chrono::milliseconds time) {
+    settle();
+    const SteadyTime end = clock.steady_now() + time;
+    while (clock.steady_now() < end) {
+      SteadyTime next = end;
+      for (auto& replica : replicas_) {
+        if (const auto due = replica->next_due()) next = std::min(next, *due);
+      }
+      if (const auto due = store.next_expiry()) next = std::min(next, *due);
+      if (next > clock.steady_now()) clock.pass(next - clock.steady_now());
+      woken_ = true;
+      settle();
+    }
+  }
+  void pass_until(std::string_view wall) {
+    pass(
+        std::chrono::duration_cast<std::chrono::milliseconds>(*parse_utc(wall) - clock.wall_now()));
+  }
+
+  std::vector<std::string> keys(const std::string& prefix = "/weir/v1/") {
+    std::vector<std::string> names;
+    store.txn({{}, {Read{keys_under(prefix)}}, {}}, [&](Answer<TxnAnswer> answer) {
+      for (const KeyValue& entry :
+           std::get<ReadAnswer>(std::get<TxnAnswer>(answer).answers[0]).keys) {
+        names.push_back(entry.key);
+      }
+    });
+    return names;
+  }
+
+  ManualClock clock;
+  MemoryStore store{clock};
+
+ private:
+  bool woken_ = false;
+  std::deque<SeededRandom> randoms_;
+  std::vector<std::unique_ptr<Coordinator>> replicas_;
+};
+
+inline int started(const VirtualWorld::Requests& requests) {
+  int count = 0;
+  for (const auto& request : requests) count += request->started() ? 1 : 0;
+  return count;
+}
+
+}  // namespace weir
