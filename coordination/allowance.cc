@@ -38,12 +38,14 @@ Allowance::Taken Allowance::take(const std::shared_ptr<Allowance>& self, Waiter&
                                  Queue order) {
   const Instant now = clock_.now();
   bool ask = false;
+  Taken taken = Taken::refused;  // once it is in line, the waiter may be another thread's
   {
     std::lock_guard lock(mutex_);
     const bool full = state_.full && now.wall < state_.full_until;
     std::shared_ptr<Batch> batch = line_.empty() ? take_unit(now) : nullptr;
     if (batch) {
       waiter.permit = Permit(self, std::move(batch));
+      taken = Taken::granted;
       ask = in_hand_ <= state_.low_water && want_ask();
     } else if (room_.draining) {
       waiter.refusal = Refusal::draining;
@@ -54,6 +56,7 @@ Allowance::Taken Allowance::take(const std::shared_ptr<Allowance>& self, Waiter&
     } else if (room_.waiting >= room_.max) {
       waiter.refusal = Refusal::queue_full;
     } else {
+      taken = Taken::waiting;
       ++room_.waiting;
       if (!waiter.patient) ++impatient_;
       waiter.allowance = self;
@@ -64,8 +67,7 @@ Allowance::Taken Allowance::take(const std::shared_ptr<Allowance>& self, Waiter&
     }
   }
   if (ask) ask_();
-  if (waiter.permit) return Taken::granted;
-  return waiter.refusal ? Taken::refused : Taken::waiting;
+  return taken;
 }
 
 bool Allowance::leave(Waiter& waiter) {
