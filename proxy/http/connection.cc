@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMaxDrain = 64 * 1024;
 // A client that gets its answer early may take this long to notice and stop sending.
 constexpr milliseconds kLinger{2'000};
-constexpr std::size_t kMaxLinger = 16 * 1024 * 1024;
+constexpr std::size_t kMaxLinger = 32 * 1024 * 1024;
 
 Address peer_address(int socket) {
   sockaddr_storage storage{};

@@ -95,7 +95,7 @@ TEST_F(EarlyAnswer, AnEndlessBodyIsNotDrainedForEver) {
   EXPECT_EQ(client_.read_answer().status, 413);
   const std::string piece = chunk(std::string(1 << 20, 'x'));
   std::size_t sent = 0;
-  const std::size_t too_much = 64u << 20;  // far more than the kernel buffers on the way
+  const std::size_t too_much = 256u << 20;  // far more than the kernel buffers on the way
   while (sent < too_much) {
     const std::size_t taken = client_.send_until_stuck(piece, 2s);
     sent += taken;
@@ -116,6 +116,41 @@ TEST(EarlyAnswerOfAClosingUpstream, ReachesTheClientThoughTheBodyCouldNotBeSent)
   client.send(lines({"POST / HTTP/1.1", "Host: h", "Content-Length: 8388608"}));
   client.send_until_stuck(std::string(8 << 20, 'x'), 1s);
   EXPECT_EQ(client.read_answer().status, 413);
+}
+
+// The client sends all of its body before it looks for an answer, and the answer is larger than
+// what it takes meanwhile: closed too soon, the connection would be reset and the rest of it lost.
+void expect_whole_answer_to_an_upload(std::string_view bytes) {
+  const std::string too_much = payload(1 << 20);
+  Gate answer_read;
+  FakeUpstream upstream(
+      [&](UpstreamConnection& connection) {
+        connection.read_head();
+        connection.send(answer(413, too_much));
+        connection.wait(answer_read);
+      },
+      Start::listening, /*receive_buffer=*/16 << 10);
+  WeirdProcess weird({.servers = {upstream.url()}});
+  RawClient client(weird.port(), /*receive_buffer=*/16 << 10);
+  EXPECT_TRUE(client.send(bytes));
+  const Answer got = client.read_answer();
+  answer_read.open();
+  EXPECT_EQ(got.status, 413);
+  EXPECT_TRUE(got.body == too_much) << got.body.size() << " bytes of " << too_much.size();
+  EXPECT_EQ(client.wait_for_end(), Ending::fin);
+}
+
+TEST(EarlyAnswerToALargeUpload, ReachesTheClientWhole) {
+  const std::string body(20'000'000, 'x');
+  expect_whole_answer_to_an_upload(
+      lines({"POST / HTTP/1.1", "Host: h", "Content-Length: " + std::to_string(body.size())}) +
+      body);
+}
+
+TEST(EarlyAnswerToALargeUpload, ReachesTheClientWholeBehindChunksToo) {
+  const std::string head = lines({"POST / HTTP/1.1", "Host: h", "Transfer-Encoding: chunked"});
+  expect_whole_answer_to_an_upload(head + chunk(std::string(20'000'000, 'x')) +
+                                   std::string(last_chunk));
 }
 
 TEST(EarlyAnswerOfOurOwn, TheBodyOfARequestWhoseUpstreamIsDownIsNoRequest) {
