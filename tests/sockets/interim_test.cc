@@ -97,6 +97,27 @@ TEST(Interim, Http10ClientsGetNoInterimAnswers) {
   EXPECT_EQ(answer.body, "final");
 }
 
+TEST(Interim, OneThatTheClientTookHalfOfIsTheLastThingItGets) {
+  const std::string hint =
+      lines({"HTTP/1.1 103 Early Hints", "Link: </" + std::string(50'000, 'a') + ".css>"});
+  FakeUpstream upstream(after_request([&](UpstreamConnection& connection) {
+    // More than the kernel holds on the way to a client that does not read.
+    for (int i = 0; i < 1'000 && connection.send(hint); ++i) {
+    }
+  }));
+  WeirdProcess weird({.servers = {upstream.url()}, .rest = "timeouts: {body_idle: 400ms}"});
+  RawClient client(weird.port(), /*receive_buffer=*/16 << 10);
+  client.send(lines({"GET / HTTP/1.1", "Host: h"}));
+  upstream.wait_for_closing(1);
+
+  const std::string got = client.read_to_end();
+  const std::string whole = got.substr(0, got.find("\r\n\r\n") + 4);
+  std::size_t at = 0;
+  while (got.compare(at, whole.size(), whole) == 0) at += whole.size();
+  EXPECT_GT(at, 0u);
+  EXPECT_TRUE(whole.starts_with(got.substr(at))) << "something came behind a piece of an answer";
+}
+
 TEST(Interim, AnUpstreams100ThatNobodyAskedForHarmsNothing) {
   FakeUpstream upstream(serve(lines({"HTTP/1.1 100 Continue"}) + answer(200, "final")));
   WeirdProcess weird({.servers = {upstream.url()}});

@@ -1,0 +1,65 @@
+// What cannot be brought about from outside the process; the rest is told through sockets.
+
+#include "proxy/http/connection.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <asio/co_spawn.hpp>
+
+namespace weir::http {
+namespace {
+
+// Each look at it is a second later.
+class FastClock final : public Clock {
+ public:
+  SteadyTime steady_now() const override { return now_ += std::chrono::seconds{1}; }
+  WallTime wall_now() const override { return {}; }
+
+ private:
+  mutable SteadyTime now_{};
+};
+
+Task<void> read_and_send_continue(Connection& connection) {
+  const bool read = co_await connection.read_request();
+  if (read) co_await connection.send_continue();
+}
+
+TEST(Continue, ThatTheClientDoesNotTakeEndsTheConnection) {
+  std::array<int, 2> pair;
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
+  const auto [client, server] = pair;
+  const std::string request =
+      "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+  ASSERT_EQ(::send(client, request.data(), request.size(), 0),
+            static_cast<ssize_t>(request.size()));
+  // An earlier answer that the client has not read leaves no room for a byte.
+  const std::string earlier(4096, 'x');
+  while (::send(server, earlier.data(), earlier.size(), 0) > 0) {
+  }
+
+  const FastClock clock;
+  Loop loop(clock);
+  ServerOptions options;
+  options.timeouts.body_idle = std::chrono::seconds{2};
+  Connection connection(loop, server, options);
+  int times_gone = 0;
+  connection.on_gone([&] { ++times_gone; });
+  asio::co_spawn(loop.executor(), read_and_send_continue(connection),
+                 [&](std::exception_ptr) { loop.stop(); });
+  loop.run();
+  EXPECT_TRUE(connection.gone());
+  EXPECT_EQ(times_gone, 1);
+
+  std::array<char, 4096> piece;
+  ssize_t count;
+  while ((count = ::recv(client, piece.data(), piece.size(), 0)) > 0) {
+  }
+  EXPECT_EQ(count, 0) << "still open";
+  ::close(client);
+}
+
+}  // namespace
+}  // namespace weir::http
