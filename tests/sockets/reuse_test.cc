@@ -151,5 +151,38 @@ TEST(StaleConnection, AnUpstreamThatClosesAfterAFewRequestsIsNoticedByNobody) {
   for (int i = 0; i < 30; ++i) EXPECT_EQ(client.get("/").status, 200);
 }
 
+TEST(KeptConnection, IsClosedBeforeAServerOfOrdinarySettingsWouldCloseIt) {
+  FakeUpstream upstream(serve(answer(200, "ok")));
+  WeirdProcess weird({.servers = {upstream.url()}, .workers = 1});
+  RawClient client(weird.port());
+  EXPECT_EQ(client.get("/1").status, 200);
+  EXPECT_EQ(client.get("/2").status, 200);
+  EXPECT_EQ(upstream.connections(), 1);
+  const Closing closing = upstream.wait_for_closing(1);
+  EXPECT_EQ(closing.how, Ending::fin);
+  // About 4 seconds: many servers close after 5.
+  const auto idle = closing.when - upstream.requests().at(1).arrived;
+  EXPECT_GT(idle, 3500ms);
+  EXPECT_LT(idle, 7s);
+  // The client's own connection is another matter.
+  EXPECT_EQ(client.get("/3").status, 200);
+  EXPECT_EQ(upstream.connections(), 2);
+}
+
+TEST(KeptConnection, MayWaitLongerForAnAnswerThanItMayBeIdle) {
+  FakeUpstream upstream([](UpstreamConnection& connection) {
+    if (!connection.read_request()) return;
+    connection.send(answer(200, "first"));
+    if (!connection.read_request()) return;
+    EXPECT_TRUE(connection.socket().quiet_for(5s));
+    connection.send(answer(200, "second"));
+  });
+  WeirdProcess weird({.servers = {upstream.url()}, .workers = 1});
+  RawClient client(weird.port());
+  EXPECT_EQ(client.get("/1").body, "first");
+  EXPECT_EQ(client.get("/2").body, "second");
+  EXPECT_EQ(upstream.connections(), 1);
+}
+
 }  // namespace
 }  // namespace weir::test
