@@ -335,7 +335,7 @@ bool PathPattern::matches(std::string_view path) const {
 }
 
 std::string check_pattern(std::string_view pattern) try {
-  PathPattern{pattern};
+  [[maybe_unused]] const PathPattern sound{pattern};
   return {};
 } catch (const std::invalid_argument& error) {
   return error.what();
