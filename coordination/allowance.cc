@@ -184,7 +184,7 @@ void Allowance::give_back(const std::shared_ptr<Batch>& batch, bool spent) {
       surplus_.push_back(batch);
       ask = true;
     } else {
-      if (batch->in_hand++ == 0) batches_.push_front(batch);
+      if (batch->in_hand++ == 0) batches_.insert(batches_.begin(), batch);
       ++in_hand_;
       hand_on(now, woken);
       ask = woken.empty();

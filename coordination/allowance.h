@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -193,7 +192,7 @@ class Allowance {
   mutable std::mutex mutex_;  // guards all below
   Line line_;
   std::size_t impatient_ = 0;
-  std::deque<std::shared_ptr<Batch>> batches_;  // with units in hand, the oldest first
+  std::vector<std::shared_ptr<Batch>> batches_;  // with units in hand, the oldest first
   std::vector<std::shared_ptr<Batch>> finished_, surplus_;
   std::int64_t in_hand_ = 0, out_ = 0, lost_ = 0, idle_ = 0;
   std::uint64_t taken_ = 0;

@@ -4,7 +4,6 @@
 // held, and the transaction under way. Plain data of the coordination loop.
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,8 +60,8 @@ struct Books {
   std::string claims;  // the prefix of their keys
   Account account;
   std::map<std::uint64_t, Claim> held;
-  std::deque<std::pair<SteadyTime, std::uint64_t>> retiring;  // sliding: when which claim ends
-  std::deque<Return> returns;
+  std::vector<std::pair<SteadyTime, std::uint64_t>> retiring;  // sliding: when which claim ends
+  std::vector<Return> returns;
   std::vector<std::string> orphans;  // keys of ours that no claim held has: a late copy's
   std::optional<Pending> pending;
 

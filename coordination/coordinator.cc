@@ -21,7 +21,7 @@ Coordinator::Coordinator(const Clock& clock, Random& random, Store& store,
       wake_(std::move(wake)),
       table_(
           clock, room_, [this](Resource& resource) { asked(resource); }, options_.max_resources),
-      leases_(store, random, clock,
+      leases_(store, random, clock, options_.clock_skew,
               [this](const std::shared_ptr<LeaseSlot>& slot) { lease_lost(slot); }) {}
 
 Coordinator::~Coordinator() = default;

@@ -34,6 +34,7 @@ struct CoordinatorOptions {
   std::string replica = "weir";
   std::size_t max_resources = 100'000;
   std::chrono::milliseconds store_timeout{1'000};  // one transaction
+  std::chrono::seconds clock_skew{40};             // how far the replicas' wall clocks may be apart
 };
 
 // Counts, written by the coordination loop and read by whoever renders metrics.

@@ -162,7 +162,7 @@ void Coordinator::note_returns(Resource& resource, const Allowance::Demand& dema
     if (claim != books.held.end()) {
       books.returns.push_back({claim->first, claim->second.units(), Return::Why::ended});
     }
-    books.retiring.pop_front();
+    books.retiring.erase(books.retiring.begin());
   }
   if (!books.retiring.empty()) wake_at(resource, books.retiring.front().first);
 }
@@ -219,7 +219,7 @@ bool Coordinator::give_back(const Shared& resource, const Instant& now) {
     Return& next = books.returns.front();
     const auto found = books.held.find(next.claim);
     if (found == books.held.end()) {
-      books.returns.pop_front();
+      books.returns.erase(books.returns.begin());
       continue;
     }
     Claim& claim = found->second;
@@ -236,7 +236,8 @@ bool Coordinator::give_back(const Shared& resource, const Instant& now) {
     }
     pending.returns.push_back(part);
     if (claim.keys.empty()) books.held.erase(found);
-    if (next.units == 0 || !books.held.contains(part.claim)) books.returns.pop_front();
+    if (next.units == 0 || !books.held.contains(part.claim))
+      books.returns.erase(books.returns.begin());
   }
   if (keys.empty()) return false;
   pending.txn = delete_txn(books.claims, std::move(keys));
@@ -248,7 +249,7 @@ bool Coordinator::give_back(const Shared& resource, const Instant& now) {
 bool Coordinator::replace_claim(const Shared& resource, const Instant& now) {
   Books& books = resource->books;
   const Return part = books.returns.front();
-  books.returns.pop_front();
+  books.returns.erase(books.returns.begin());
   Claim& claim = books.held.at(part.claim);
   const std::string old = claim.keys.front();
   claim.units_per_key -= part.units;

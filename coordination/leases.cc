@@ -10,7 +10,6 @@ using std::chrono::ceil;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kAlignedMargin{60};
 constexpr seconds kAlignedUse{20};
 constexpr seconds kSlidingMargin{10};
 constexpr seconds kKeptTtl{15};
@@ -28,9 +27,9 @@ milliseconds sliding_hold(seconds window) {
 
 seconds sliding_slice(seconds window) { return std::clamp(window / 10, seconds{1}, seconds{60}); }
 
-Leases::Leases(Store& store, Random& random, const Clock& clock,
+Leases::Leases(Store& store, Random& random, const Clock& clock, seconds skew,
                std::function<void(const Shared&)> lost)
-    : store_(store), random_(random), clock_(clock), lost_(std::move(lost)) {}
+    : store_(store), random_(random), clock_(clock), skew_(skew), lost_(std::move(lost)) {}
 
 Leases::Shared Leases::get(Mode mode, const Window& window, const Instant& now,
                            std::function<void()> ready) {
@@ -73,7 +72,7 @@ Leases::Shared Leases::make(const Key& key, LeaseSlot::Kind kind, const Window& 
   switch (kind) {
     case LeaseSlot::Kind::aligned:
       use = window.end() - now.wall + kAlignedUse;
-      slot->ttl = ceil<seconds>(window.end() - now.wall) + kAlignedMargin;
+      slot->ttl = ceil<seconds>(window.end() - now.wall) + kAlignedUse + skew_;
       slot->claims_until = use_until_.try_emplace(key, now.steady + use).first->second;
       use = slot->claims_until - now.steady;
       if (use_until_.size() > kWindowsRemembered) use_until_.erase(use_until_.begin());

@@ -56,7 +56,9 @@ class Leases {
  public:
   using Shared = std::shared_ptr<LeaseSlot>;
   // `lost` is called for a lease that ended, or may have, before its time.
-  Leases(Store& store, Random& random, const Clock& clock, std::function<void(const Shared&)> lost);
+  // `skew` is how far the replicas' wall clocks may be apart.
+  Leases(Store& store, Random& random, const Clock& clock, std::chrono::seconds skew,
+         std::function<void(const Shared&)> lost);
 
   // The lease for a claim made now. One that is not ready calls `ready` once when it is. nullptr:
   // the window has been in use for as long as it may be, though the wall clock, set back, says that
@@ -83,6 +85,7 @@ class Leases {
   Store& store_;
   Random& random_;
   const Clock& clock_;
+  const std::chrono::seconds skew_;
   const std::function<void(const Shared&)> lost_;
   std::map<Key, Shared> slots_;
   // Aligned windows: how long each may be used, as foreseen when it was first used. The latest few.
