@@ -109,7 +109,7 @@ void Allowance::drop_spoiled(const Instant& now) {
 std::shared_ptr<Batch> Allowance::take_unit(const Instant& now) {
   if (!batches_.empty() && !batches_.front()->good(now)) drop_spoiled(now);
   for (auto place = batches_.begin(); place != batches_.end(); ++place) {
-    const std::shared_ptr<Batch> batch = *place;
+    std::shared_ptr<Batch> batch = *place;  // outlives its place
     // Held too long: the coordinator is about to withdraw it.
     if (!batch->good(now) || now.steady >= batch->hold_until) continue;
     --in_hand_;
