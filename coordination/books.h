@@ -28,10 +28,17 @@ struct Claim {
   std::uint64_t number = 0;
   std::vector<std::string> keys;
   std::int64_t units_per_key = 1;
+  WallTime at{};  // when it was made, as its keys say
   std::shared_ptr<LeaseSlot> lease;
   std::shared_ptr<Batch> batch;
 
   std::int64_t units() const { return static_cast<std::int64_t>(keys.size()) * units_per_key; }
+};
+
+// A key that this replica has put, and the lease it put it under.
+struct OwnKey {
+  std::string key;
+  LeaseId lease = 0;
 };
 
 // Units to be given back to the store.
@@ -62,11 +69,14 @@ struct Books {
   std::map<std::uint64_t, Claim> held;
   std::vector<std::pair<SteadyTime, std::uint64_t>> retiring;  // sliding: when which claim ends
   std::vector<Return> returns;
-  std::vector<std::string> orphans;  // keys of ours that no claim held has: a late copy's
+  std::vector<OwnKey> orphans;  // of no claim that we hold: a late copy's
   std::optional<Pending> pending;
 
-  bool full = false;      // nothing to claim before something changes
-  bool stale = false;     // something was deleted: there may be less used than the account says
+  bool full = false;  // nothing to claim before something changes
+  // Revisions: of the last reading, and of the last change heard of that freed units. Claims that
+  // were won since a reading only add to the account, so it may be too high.
+  Revision read_at = 0, freed_at = 0;
+  bool stale = false;     // something was freed: there may be less used than the account says
   int conflicts = 0;      // in a row
   SteadyTime retry_at{};  // no transaction before
   std::optional<SteadyTime> unanswered_since;

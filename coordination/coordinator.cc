@@ -209,24 +209,26 @@ void Coordinator::start_watch() {
   }
 }
 
-// A full resource may have room again when a claim was deleted; a key of ours that we do not know
-// is a late copy, which the next reading clears away.
+// A full resource may have room again when a claim was deleted or shrunk; a key of ours that we do
+// not know is a late copy, which the next reading clears away.
 void Coordinator::on_events(std::span<const WatchEvent> events) {
   for (const WatchEvent& event : events) {
-    const bool put = event.kind == WatchEvent::Kind::put;
-    if (put && Keyspace::owner_of(event.key.key) != keys_.owner()) continue;
+    const bool freed = event.kind == WatchEvent::Kind::deleted || event.key.version > 1;
+    if (!freed && Keyspace::owner_of(event.key.key) != keys_.owner()) continue;
     const auto parsed = keys_.parse_claim(event.key.key);
     if (!parsed) continue;
     const Policy* const known_policy = find_policy(parsed->rule);
     const Shared resource = known_policy ? table_.peek(*known_policy, parsed->resource) : nullptr;
     if (!resource) continue;
     Books& books = resource->books;
-    if (!books.full || books.stale || !event.key.key.starts_with(books.claims)) continue;
+    if (!event.key.key.starts_with(books.claims)) continue;
+    if (freed) books.freed_at = std::max(books.freed_at, event.key.mod_revision);
+    if (!books.full || books.stale) continue;
     const bool known = std::any_of(books.held.begin(), books.held.end(), [&](const auto& claim) {
       const auto& keys = claim.second.keys;
       return std::find(keys.begin(), keys.end(), event.key.key) != keys.end();
     });
-    if (put && known) continue;
+    if (!freed && known) continue;
     books.stale = true;
     tell(*resource, now());
     again(resource);

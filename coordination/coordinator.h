@@ -110,13 +110,13 @@ class Coordinator {
   void note_returns(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   void withdraw_idle(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   void check_store(Resource& resource, const Instant& now);
-  bool give_back(const Shared& resource, const Instant& now);
+  bool give_back(const Shared& resource);
   void claim(const Shared& resource, const Allowance::Demand& demand, const Instant& now);
   void tell(Resource& resource, const Instant& now);
 
   void close_books(Resource& resource);
   std::int64_t withdraw(Resource& resource, Claim& claim, std::int64_t units);
-  bool replace_claim(const Shared& resource, const Instant& now);
+  void shrink_claim(const Shared& resource);
   void send(const Shared& resource, Pending pending);
   void resend(const Shared& resource);
   void on_answer(const Shared& resource, std::uint64_t number, Answer<TxnAnswer> answer);
@@ -160,7 +160,7 @@ class Coordinator {
     friend bool operator>(const Due& a, const Due& b) { return a.at > b.at; }
   };
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
-  SteadyTime watch_again_ = SteadyTime::min();  // when to watch, or to watch anew
+  SteadyTime watch_again_{};  // when to watch, or to watch anew
 
   std::size_t under_way_ = 0;  // transactions
   bool stopping_ = false;

@@ -53,7 +53,7 @@ void Coordinator::turn(const Shared& resource) {
     wake_at(*resource, books.retry_at);
   } else if (books.pending) {
     resend(resource);
-  } else if (!give_back(resource, now)) {
+  } else if (!give_back(resource)) {
     // A store that was down is asked for its own sake, so that the next request finds it up.
     if ((books.stale && demand.waiting > 0) || books.store_down) {
       Pending refresh{.kind = Pending::Kind::refresh, .txn = read_txn(books.claims)};
@@ -87,18 +87,19 @@ void Coordinator::roll(Resource& resource, const Instant& now) {
 void Coordinator::close_books(Resource& resource) {
   Books& books = resource.books;
   Allowance& allowance = *resource.allowance();
-  std::vector<std::string> kept_alive;
+  std::vector<OwnKey> kept_alive;
   for (auto& [number, claim] : books.held) {
     resource.policy().lost += static_cast<std::uint64_t>(allowance.write_off(claim.batch));
     if (claim.lease->kind == LeaseSlot::Kind::in_flight) {
-      kept_alive.insert(kept_alive.end(), claim.keys.begin(), claim.keys.end());
+      for (std::string& key : claim.keys) kept_alive.push_back({std::move(key), claim.lease->id});
     }
   }
   while (!kept_alive.empty()) {
     const std::size_t some = std::min(kept_alive.size(), kMaxKeys);
-    const auto first = kept_alive.end() - static_cast<std::ptrdiff_t>(some);
-    store_.txn(delete_txn(books.claims, {first, kept_alive.end()}), [](Answer<TxnAnswer>) {});
-    kept_alive.erase(first, kept_alive.end());
+    const std::size_t rest = kept_alive.size() - some;
+    store_.txn(delete_txn(books.claims, std::span{kept_alive}.subspan(rest)),
+               [](Answer<TxnAnswer>) {});
+    kept_alive.resize(rest);
   }
   books.held.clear();
   books.retiring.clear();
@@ -107,6 +108,7 @@ void Coordinator::close_books(Resource& resource) {
   if (books.pending && books.pending->under_way) --under_way_;
   books.pending.reset();
   books.account = {};
+  books.read_at = books.freed_at = 0;
   books.full = books.stale = false;
   books.conflicts = 0;
   books.retry_at = {};
@@ -207,10 +209,10 @@ void Coordinator::check_store(Resource& resource, const Instant& now) {
 }
 
 // True: a transaction is on its way.
-bool Coordinator::give_back(const Shared& resource, const Instant& now) {
+bool Coordinator::give_back(const Shared& resource) {
   Books& books = resource->books;
   Pending pending{.kind = Pending::Kind::give_back};
-  std::vector<std::string> keys;
+  std::vector<OwnKey> keys;
   while (keys.size() < kMaxKeys && !books.orphans.empty()) {
     keys.push_back(std::move(books.orphans.back()));
     books.orphans.pop_back();
@@ -225,11 +227,12 @@ bool Coordinator::give_back(const Shared& resource, const Instant& now) {
     Claim& claim = found->second;
     if (next.units < claim.units_per_key) {  // a part of what one key stands for
       if (!keys.empty()) break;
-      return replace_claim(resource, now);
+      shrink_claim(resource);
+      return true;
     }
     Return part{next.claim, 0, next.why};
     while (next.units >= claim.units_per_key && !claim.keys.empty() && keys.size() < kMaxKeys) {
-      keys.push_back(std::move(claim.keys.back()));
+      keys.push_back({std::move(claim.keys.back()), claim.lease->id});
       claim.keys.pop_back();
       next.units -= claim.units_per_key;
       part.units += claim.units_per_key;
@@ -240,27 +243,22 @@ bool Coordinator::give_back(const Shared& resource, const Instant& now) {
       books.returns.erase(books.returns.begin());
   }
   if (keys.empty()) return false;
-  pending.txn = delete_txn(books.claims, std::move(keys));
+  pending.txn = delete_txn(books.claims, keys);
   send(resource, std::move(pending));
   return true;
 }
 
 // Gives back part of the units that one key stands for.
-bool Coordinator::replace_claim(const Shared& resource, const Instant& now) {
+void Coordinator::shrink_claim(const Shared& resource) {
   Books& books = resource->books;
   const Return part = books.returns.front();
   books.returns.erase(books.returns.begin());
   Claim& claim = books.held.at(part.claim);
-  const std::string old = claim.keys.front();
-  claim.units_per_key -= part.units;
-  claim.keys.front() =
-      keys_.claim(books.claims, books.limit.mode, claim.lease->window.start, next_seq_++);
-  Put smaller{claim.keys.front(), claim_value(claim.units_per_key, now.wall), claim.lease->id};
   Pending pending{.kind = Pending::Kind::give_back,
-                  .txn = replace_txn(books.claims, old, std::move(smaller)),
+                  .txn = shrink_txn(books.claims, claim, part.units),
                   .returns = {part}};
+  claim.units_per_key -= part.units;
   send(resource, std::move(pending));
-  return true;
 }
 
 void Coordinator::claim(const Shared& resource, const Allowance::Demand& demand,
@@ -282,6 +280,10 @@ void Coordinator::claim(const Shared& resource, const Allowance::Demand& demand,
       .live_replicas = live_replicas_,
       .contested = books.account.others,
   };
+  if (facts.used >= facts.limit && demand.waiting > 0 && books.freed_at > books.read_at) {
+    books.stale = true;  // less is used than the account says: look before they are told to wait
+    return again(resource);
+  }
   std::int64_t units = claim_size(facts);
   std::shared_ptr<LeaseSlot> lease;
   if (units > 0) {
@@ -316,6 +318,7 @@ void Coordinator::claim(const Shared& resource, const Allowance::Demand& demand,
   Pending pending{.kind = Pending::Kind::claim};
   pending.claim.number = next_number_++;
   pending.claim.lease = lease;
+  pending.claim.at = now.wall;
   if (claim_quantum(books.limit.units) > 1) {
     pending.claim.units_per_key = units;
     units = 1;
@@ -324,7 +327,7 @@ void Coordinator::claim(const Shared& resource, const Allowance::Demand& demand,
     pending.claim.keys.push_back(
         keys_.claim(books.claims, books.limit.mode, lease->window.start, next_seq_++));
   }
-  pending.txn = claim_txn(books.claims, books.account, pending.claim, now.wall);
+  pending.txn = claim_txn(books.claims, books.account, pending.claim);
   resource->remembered_until = aligned(books.limit.mode)
                                    ? books.window.end().time_since_epoch().count()
                                    : WallTime::max().time_since_epoch().count();
@@ -434,8 +437,10 @@ void Coordinator::on_claim(Resource& resource, Pending& pending, const TxnAnswer
   take_reading(resource, answer);
   if (result == ClaimResult::found_applied) return;
   ++stats_.conflict;
-  // At once with what is known now; then with full jitter, so that replicas do not go on colliding.
-  if (++books.conflicts > 1) books.retry_at = now + backoff(books.conflicts);
+  // At once with what is known now. If that is lost too, after full jitter, so that replicas do not
+  // go on colliding; by then others will have claimed, so that the next one is lost but for what it
+  // tells, and the one behind it goes at once again.
+  if (++books.conflicts % 2 == 0) books.retry_at = now + backoff(books.conflicts / 2);
 }
 
 void Coordinator::granted(Resource& resource, Claim claim, SteadyTime first_sent) {
@@ -466,6 +471,7 @@ void Coordinator::take_reading(Resource& resource, const TxnAnswer& answer) {
   Books& books = resource.books;
   const Reading reading = read_claims(answer, keys_.owner());
   books.account = reading.account;
+  books.read_at = answer.revision;
   books.full = false;
   next_seq_ = std::max(next_seq_, reading.own_seq + 1);
   for (const KeyValue* entry : reading.own) {
@@ -473,7 +479,7 @@ void Coordinator::take_reading(Resource& resource, const TxnAnswer& answer) {
       const auto& keys = claim.second.keys;
       return std::find(keys.begin(), keys.end(), entry->key) != keys.end();
     });
-    if (!held && leases_.ours(entry->lease)) books.orphans.push_back(entry->key);
+    if (!held && leases_.ours(entry->lease)) books.orphans.push_back({entry->key, entry->lease});
   }
 }
 

@@ -51,14 +51,24 @@ Leases::Shared Leases::get(Mode mode, const Window& window, const Instant& now,
       return nullptr;
     }
     const Shared made = slot;  // the answer may come at once
-    made->used = ready != nullptr;
-    if (ready) made->waiting.push_back(std::move(ready));
+    if (ready) {
+      note_use(key, *made);
+      made->waiting.push_back(std::move(ready));
+    }
     send(made);
     return made;
   }
-  slot->used = slot->used || ready;
+  if (ready) note_use(key, *slot);
   if (slot->state == LeaseSlot::State::granting && ready) slot->waiting.push_back(std::move(ready));
   return slot;
+}
+
+// A lease made ahead is not a use: the clock may be set back before its window begins.
+void Leases::note_use(const Key& key, LeaseSlot& slot) {
+  slot.used = true;
+  if (slot.kind != LeaseSlot::Kind::aligned) return;
+  use_until_.try_emplace(key, slot.claims_until);
+  if (use_until_.size() > kWindowsRemembered) use_until_.erase(use_until_.begin());
 }
 
 Leases::Shared Leases::make(const Key& key, LeaseSlot::Kind kind, const Window& window,
@@ -73,9 +83,10 @@ Leases::Shared Leases::make(const Key& key, LeaseSlot::Kind kind, const Window& 
     case LeaseSlot::Kind::aligned:
       use = window.end() - now.wall + kAlignedUse;
       slot->ttl = ceil<seconds>(window.end() - now.wall) + kAlignedUse + skew_;
-      slot->claims_until = use_until_.try_emplace(key, now.steady + use).first->second;
-      use = slot->claims_until - now.steady;
-      if (use_until_.size() > kWindowsRemembered) use_until_.erase(use_until_.begin());
+      if (const auto known = use_until_.find(key); known != use_until_.end()) {
+        use = known->second - now.steady;
+      }
+      slot->claims_until = now.steady + use;
       break;
     case LeaseSlot::Kind::sliding:
       use = window.length + sliding_hold(counted);
@@ -148,7 +159,7 @@ void Leases::keep_alive(const Shared& slot) {
 void Leases::gone(const Shared& slot) {
   if (slot->state == LeaseSlot::State::over) return;
   slot->state = LeaseSlot::State::over;
-  slot->fence->move(SteadyTime::min());
+  slot->fence->move(SteadyTime{});
   lost_(slot);
 }
 

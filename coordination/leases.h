@@ -77,6 +77,7 @@ class Leases {
 
   Shared make(const Key& key, LeaseSlot::Kind kind, const Window& window,
               std::chrono::seconds counted, const Instant& now);
+  void note_use(const Key& key, LeaseSlot& slot);
   void send(const Shared& slot);
   void keep_alive(const Shared& slot);
   void on_granted(const Shared& slot, Answer<LeaseTerm> answer);

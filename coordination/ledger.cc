@@ -7,10 +7,6 @@
 namespace weir {
 namespace {
 
-Compare exists(const std::string& key, Compare::Is is) {
-  return {{key, ""}, Compare::Target::create, is, 0};
-}
-
 const ReadAnswer* reading_of(const TxnAnswer& answer) {
   for (const OpAnswer& op : answer.answers) {
     if (const auto* read = std::get_if<ReadAnswer>(&op)) return read;
@@ -20,12 +16,13 @@ const ReadAnswer* reading_of(const TxnAnswer& answer) {
 
 }  // namespace
 
-Txn claim_txn(const std::string& claims, const Account& known, const Claim& claim, WallTime at) {
+Txn claim_txn(const std::string& claims, const Account& known, const Claim& claim) {
   const KeyRange range = keys_under(claims);
   Txn txn;
-  txn.compares.push_back({range, Compare::Target::mod, Compare::Is::less, known.revision + 1});
-  txn.compares.push_back(exists(claim.keys.front(), Compare::Is::equal));
-  const std::string value = claim_value(claim.units_per_key, at);
+  txn.compares.push_back({range, Compare::Target::create, Compare::Is::less, known.revision + 1});
+  txn.compares.push_back(
+      {{claim.keys.front(), ""}, Compare::Target::create, Compare::Is::equal, 0});
+  const std::string value = claim_value(claim.units_per_key, claim.at);
   for (const std::string& key : claim.keys) txn.then.push_back(Put{key, value, claim.lease->id});
   txn.otherwise.push_back(Read{range});
   return txn;
@@ -37,18 +34,26 @@ Txn read_txn(const std::string& claims) {
   return txn;
 }
 
-Txn delete_txn(const std::string& claims, std::vector<std::string> keys) {
+Txn delete_txn(const std::string& claims, std::span<const OwnKey> keys) {
   Txn txn;
-  for (std::string& key : keys) txn.then.push_back(Delete{{std::move(key), ""}});
+  for (const OwnKey& own : keys) {
+    txn.compares.push_back({{own.key, ""}, Compare::Target::lease, Compare::Is::equal, own.lease});
+    txn.then.push_back(Delete{{own.key, ""}});
+  }
   txn.then.push_back(Read{keys_under(claims)});
+  txn.otherwise.push_back(Read{keys_under(claims)});
   return txn;
 }
 
-Txn replace_txn(const std::string& claims, const std::string& key, Put smaller) {
+Txn shrink_txn(const std::string& claims, const Claim& claim, std::int64_t by) {
+  const std::string& key = claim.keys.front();
   Txn txn;
-  txn.compares.push_back(exists(key, Compare::Is::greater));
-  txn.then.push_back(Delete{{key, ""}});
-  txn.then.push_back(std::move(smaller));
+  txn.compares.push_back({{key, ""},
+                          Compare::Target::value,
+                          Compare::Is::equal,
+                          0,
+                          claim_value(claim.units_per_key, claim.at)});
+  txn.then.push_back(Put{key, claim_value(claim.units_per_key - by, claim.at), claim.lease->id});
   txn.then.push_back(Read{keys_under(claims)});
   txn.otherwise.push_back(Read{keys_under(claims)});
   return txn;

@@ -4,10 +4,13 @@
 //
 // Why the limit is hard. A claim of n units knows that `used` units were claimed at revision R,
 // both from one answer, and n <= limit - used. Its transaction succeeds only if no key of the range
-// was put after R. Keys only get fewer without a put (returns, expiry, deletion by hand), and a
-// key's units never change, so at that moment at most `used` are claimed, and after it at most used
-// + n. Replacing a key by one with fewer units is a put, but in the same transaction as the
-// deletion, and lowers the usage. Old knowledge makes a claim fail, never overshoot.
+// was created after R. Without a new key the usage only falls: keys are deleted (returns, expiry,
+// by hand), and the units of a key that stays only shrink. So at that moment at most `used` are
+// claimed, and after it at most used + n. Old knowledge makes a claim fail, never overshoot.
+//
+// Shrinking a key puts it anew and so has a compare of its own: that its value is the one that we
+// last gave it. A key's units fall with each such put, so a copy that comes late finds another
+// value and does nothing. It creates no key, so it does not make other replicas' claims fail.
 //
 // Why an unknown outcome is safe. The same transaction is sent again: it has a compare that its own
 // first key does not exist, so at most one copy is ever applied. If a copy fails and the key is
@@ -16,6 +19,7 @@
 // nobody spends.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,12 +29,14 @@
 namespace weir {
 
 // `claims` is the prefix that the resource's claims have in common.
-Txn claim_txn(const std::string& claims, const Account& known, const Claim& claim, WallTime at);
+Txn claim_txn(const std::string& claims, const Account& known, const Claim& claim);
 Txn read_txn(const std::string& claims);
-// Deletes whole claims.
-Txn delete_txn(const std::string& claims, std::vector<std::string> keys);
-// Puts a smaller claim in the place of one.
-Txn replace_txn(const std::string& claims, const std::string& key, Put smaller);
+// Deletes keys, if all of them are there under the leases that we know them by: a copy that comes
+// late, or from an earlier process of this name, must not take another claim's key with it. Where
+// one is not, the reading shows which are.
+Txn delete_txn(const std::string& claims, std::span<const OwnKey> keys);
+// Takes so many units from a claim of one key, which keeps some.
+Txn shrink_txn(const std::string& claims, const Claim& claim, std::int64_t by);
 
 // What a read of the range tells.
 struct Reading {

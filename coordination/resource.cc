@@ -67,6 +67,9 @@ bool ResourceTable::make_room(Shard& shard) {
   for (auto place = shard.order.end(); place != shard.order.begin() && looks-- > 0;) {
     Resource& resource = **--place;
     if (resource.remembered_until > now || !resource.allowance_.idle()) continue;
+    // Somebody still has it, be it a request that was sent long ago: there must never be two of one
+    // name, each taking the other's claims for left-overs.
+    if (place->use_count() > 1) continue;
     shard.by_name.erase(Name{&resource.policy_, resource.name_});
     shard.order.erase(place);
     --size_;
