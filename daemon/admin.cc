@@ -1,6 +1,9 @@
 #include "daemon/admin.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
+
+#include "coordination/keyspace.h"
 
 namespace weir {
 namespace {
@@ -8,15 +11,55 @@ namespace {
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
 
+constexpr std::size_t kMaxTop = 100'000;
+
+// Nothing: not one that is served.
+std::optional<ResourceQuery> parse_query(std::string_view text) {
+  ResourceQuery query;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find('&'));
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    if (part.starts_with("name=")) {
+      query.name = percent_decode(part.substr(5));
+      if (!query.name) return std::nullopt;
+    } else if (part.starts_with("top=")) {
+      const auto [end, error] =
+          std::from_chars(part.data() + 4, part.data() + part.size(), query.top);
+      if (error != std::errc{} || end != part.data() + part.size()) return std::nullopt;
+      if (query.top < 1 || query.top > kMaxTop) return std::nullopt;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return query;
+}
+
 }  // namespace
 
 http::Task<void> Admin::serve(http::Connection& connection) {
-  const Page answer = page(connection.request().method, connection.request().target);
+  const std::string_view method = connection.request().method;
+  const std::string_view target = connection.request().target;
+  const std::string_view path = target.substr(0, target.find('?'));
+  Page answer{};
+  if (path == "/v1/resources" && (method == "GET" || method == "HEAD")) {
+    std::string query{target.substr(std::min(path.size() + 1, target.size()))};
+    answer = co_await resources(std::move(query));
+  } else {
+    answer = page(method, path);
+  }
   co_await connection.reply(answer.status, answer.content_type, answer.body);
 }
 
-Admin::Page Admin::page(std::string_view method, std::string_view target) const {
-  const std::string_view path = target.substr(0, target.find('?'));
+http::Task<Admin::Page> Admin::resources(std::string query) const {
+  const std::optional<ResourceQuery> parsed = parse_query(query);
+  if (!parsed) {
+    co_return Page{400, kJson, "{\"error\":\"top=N, from 1 to 100000, or name=NAME\"}\n"};
+  }
+  std::string body = co_await pages_.resources(*parsed);
+  co_return Page{200, kJson, std::move(body)};
+}
+
+Admin::Page Admin::page(std::string_view method, std::string_view path) const {
   if (method != "GET" && method != "HEAD") {
     return {405, kJson, "{\"error\":\"only GET and HEAD are served here\"}\n"};
   }
@@ -32,7 +75,7 @@ Admin::Page Admin::page(std::string_view method, std::string_view target) const 
   return {
       404, kJson,
       "{\"error\":\"no such page\",\"pages\":[\"/livez\",\"/readyz\",\"/metrics\",\"/v1/status\","
-      "\"/v1/config\"]}\n"};
+      "\"/v1/resources\",\"/v1/config\"]}\n"};
 }
 
 }  // namespace weir

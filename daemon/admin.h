@@ -4,6 +4,7 @@
 // given; on the control loop's thread.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,12 +12,19 @@
 
 namespace weir {
 
+// /v1/resources?top=N or ?name=NAME
+struct ResourceQuery {
+  std::size_t top = 20;
+  std::optional<std::string> name;
+};
+
 // Where the pages come from. Each is called anew for every request.
 struct AdminPages {
   std::function<std::string()> not_ready;  // why not; empty: ready
   std::function<std::string()> metrics;
   std::function<std::string()> status;  // JSON
   std::function<std::string()> config;  // JSON
+  std::function<http::Task<std::string>(ResourceQuery)> resources;
 };
 
 class Admin {
@@ -32,7 +40,8 @@ class Admin {
     std::string_view content_type;
     std::string body;
   };
-  Page page(std::string_view method, std::string_view target) const;
+  Page page(std::string_view method, std::string_view path) const;
+  http::Task<Page> resources(std::string query) const;
 
   const AdminPages pages_;
 };

@@ -20,6 +20,7 @@
 
 #include "coordination/options.h"
 #include "proxy/http/limits.h"
+#include "proxy/limit_fields.h"
 #include "proxy/path.h"
 #include "proxy/rule.h"
 #include "proxy/upstream_options.h"
@@ -36,13 +37,11 @@ struct LogOptions {
 };
 
 struct Config {
-  enum class Headers { ietf, legacy, off };
-
   ServerAddress listen{"0.0.0.0", 4040};   // port 0: any free one
   ServerAddress admin{"127.0.0.1", 9464};  // port 0: any free one
   int workers = 0;                         // 0: one event loop per core
   std::chrono::milliseconds drain_timeout{30'000};
-  Headers headers = Headers::ietf;
+  LimitHeaders headers = LimitHeaders::ietf;
   EscapedSlashes escaped_slashes = EscapedSlashes::reject;
   std::vector<std::string> trusted_proxies;  // CIDRs or bare addresses, each well formed
   LogOptions log;

@@ -11,12 +11,6 @@ namespace {
 
 std::string rule_path(std::size_t index) { return "rules[" + std::to_string(index) + "]"; }
 
-// This replica's part of a limit: the first ones get what the division leaves over.
-std::int64_t share(std::int64_t units, const CoordinationOptions& coordination) {
-  return units / coordination.replicas +
-         (coordination.replica_index < units % coordination.replicas ? 1 : 0);
-}
-
 void check_coordination(const CoordinationOptions& coordination, Diagnostics& errors) {
   errors.require(
       coordination.replica_index < coordination.replicas || !errors.good("coordination.replicas"),
@@ -47,7 +41,9 @@ void check_limit(const Limit& limit, const std::string& path, const Config& conf
       coordination.replica_index >= coordination.replicas) {
     return;
   }
-  errors.require(share(limit.units, coordination) > 0, path + ".limit",
+  const std::int64_t share =
+      share_of(limit.units, coordination.replicas, coordination.replica_index);
+  errors.require(share > 0, path + ".limit",
                  std::to_string(limit.units) + " among " + std::to_string(coordination.replicas) +
                      " replicas leaves replica_index " +
                      std::to_string(coordination.replica_index) + " nothing");

@@ -10,6 +10,9 @@ namespace {
 
 // Enough for every scraper and operator at once.
 constexpr http::Limits kAdminLimits{.connections = 256};
+constexpr std::int64_t kMostUnits = 1'000'000'000;
+// Giving units back must not keep the process from ending.
+constexpr std::chrono::milliseconds kStopTimeout{2'000};
 
 std::vector<int> bind(const ServerAddress& address, std::size_t count, const char* what) {
   try {
@@ -22,7 +25,28 @@ std::vector<int> bind(const ServerAddress& address, std::size_t count, const cha
 std::shared_ptr<const Settings> settings_of(const Config& config) {
   return std::make_shared<const Settings>(Settings{config.rules, config.default_rule, config.tenant,
                                                    config.upstreams, config.escaped_slashes,
-                                                   config.trusted_proxies});
+                                                   config.headers, config.trusted_proxies});
+}
+
+// What this replica enforces of a rule's limit. One without a limit may have had one, for which
+// requests still wait.
+Limit own_limit(Limit limit, const CoordinationOptions& coordination) {
+  if (limit.unlimited) {
+    limit.units = kMostUnits;
+  } else if (coordination.kind == CoordinationOptions::Kind::embedded) {
+    limit.units = share_of(limit.units, coordination.replicas, coordination.replica_index);
+  }
+  return limit;
+}
+
+CoordinationThread::Limits limits_of(const Config& config) {
+  CoordinationThread::Limits limits{{}, config.max_resources, config.max_waiting};
+  for (const Rule& rule : config.rules) {
+    limits.by_rule.emplace_back(rule.name, own_limit(rule.limit, config.coordination));
+  }
+  const Rule& fallback = config.default_rule;
+  limits.by_rule.emplace_back(fallback.name, own_limit(fallback.limit, config.coordination));
+  return limits;
 }
 
 std::string rfc3339(WallTime time) {
@@ -57,16 +81,26 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
       signals_(loop_.context(), SIGTERM, SIGINT, SIGHUP),
       admin_({[this] { return phase_ == Phase::serving ? "" : "draining"; },
               [this] { return metrics(); }, [this] { return status(); },
-              [this] { return to_json(config_).dump(2) + "\n"; }}),
-      drain_deadline_([this] { cut(); }) {
+              [this] { return to_json(config_).dump(2) + "\n"; },
+              [this](ResourceQuery query) { return resource_pages_->page(std::move(query)); }}),
+      drain_deadline_([this] { cut(); }),
+      stop_deadline_([this] { end(); }) {
   if (config_.replica.empty()) config_.replica = default_replica_name();
   const std::size_t workers = config_.workers > 0
                                   ? static_cast<std::size_t>(config_.workers)
                                   : std::max(1u, std::thread::hardware_concurrency());
   const std::vector<int> listeners = bind(config_.listen, workers, "listen on");
   listen_address_ = http::local_address(listeners.front());
+  coordination_ = std::make_unique<CoordinationThread>(
+      clock_, std::make_unique<SystemRandom>(),
+      CoordinatorOptions{.prefix = config_.coordination.etcd.prefix,
+                         .replica = config_.replica,
+                         .max_resources = config_.max_resources,
+                         .store_timeout = config_.coordination.etcd.timeout});
+  resource_pages_ = std::make_unique<ResourcePages>(loop_, *coordination_);
   for (int listener : listeners) {
-    workers_.push_back(std::make_unique<Worker>(clock_, listener, connections_));
+    workers_.push_back(
+        std::make_unique<Worker>(clock_, listener, connections_, coordination_->coordinator()));
   }
   const int admin = bind(config_.admin, 1, "serve the admin address on").front();
   admin_address_ = http::local_address(admin);
@@ -77,12 +111,17 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
   admin_server_->configure({kAdminLimits, config_.timeouts});
 }
 
-Daemon::~Daemon() = default;
+// The thread that wakes those in line ends before their loops do, but what they hold of it stays.
+Daemon::~Daemon() {
+  if (coordination_) coordination_->join();
+}
 
 void Daemon::run() {
   std::signal(SIGPIPE, SIG_IGN);
   wait_for_signal();
-  configure_workers();
+  coordination_->configure_now(limits_of(config_));
+  workers_configuration()();
+  coordination_->start();
   for (auto& worker : workers_) worker->start();
   admin_server_->start();
   if (!sources_.file.empty()) {
@@ -93,7 +132,6 @@ void Daemon::run() {
             {{"replica", config_.replica},
              {"workers", static_cast<std::int64_t>(workers_.size())},
              {"version", WEIR_VERSION}});
-  log_.warn("limits are not enforced in this version: every request passes");
   loop_.run();
   if (cut_ > 0) {
     log_.warn("requests were cut because the drain ran out of time",
@@ -102,12 +140,14 @@ void Daemon::run() {
   log_.info("stopped");
 }
 
-void Daemon::configure_workers() {
+// What tells the workers of the configuration that holds now; for any thread.
+std::function<void()> Daemon::workers_configuration() {
   log_.configure(config_.log);
-  const auto settings = settings_of(config_);
-  const AccessLog access = config_.log.access ? access_log(log_) : AccessLog{};
-  for (auto& worker : workers_)
-    worker->configure(settings, {config_.limits, config_.timeouts}, access);
+  return [this, settings = settings_of(config_),
+          options = http::ServerOptions{config_.limits, config_.timeouts},
+          access = config_.log.access ? access_log(log_) : AccessLog{}] {
+    for (auto& worker : workers_) worker->configure(settings, options, access);
+  };
 }
 
 void Daemon::wait_for_signal() {
@@ -145,9 +185,15 @@ void Daemon::reload(std::string_view why) {
     return;
   }
   config_ = *std::move(loaded.config);
-  configure_workers();
-  ++stats_.reloads_ok;
-  log_.info("configuration taken over", {{"why", why}});
+  // Limits first: no request must meet a rule whose limit is not known.
+  coordination_->configure(limits_of(config_),
+                           [this, tell_workers = workers_configuration(), why = std::string{why}] {
+                             tell_workers();
+                             loop_.post([this, why] {
+                               ++stats_.reloads_ok;
+                               log_.info("configuration taken over", {{"why", why}});
+                             });
+                           });
 }
 
 // Readiness has failed by the time the listeners close: the phase is what /readyz looks at.
@@ -158,6 +204,7 @@ void Daemon::drain() {
   for (auto& worker : workers_) {
     worker->drain([this] { loop_.post([this] { on_drained(); }); });
   }
+  coordination_->drain();  // behind the workers, so that those in line are told to close
   loop_.deadlines().arm(drain_deadline_, config_.drain_timeout);
 }
 
@@ -169,9 +216,16 @@ void Daemon::cut() {
   }
 }
 
-// The admin address answers to the last; its connections end before their loop does.
+// Nothing is spent any more: what was never used goes back.
 void Daemon::on_drained() {
   if (--undrained_ > 0) return;
+  coordination_->stop([this] { loop_.post([this] { end(); }); });
+  loop_.deadlines().arm(stop_deadline_, kStopTimeout);
+}
+
+// The admin address answers to the last; its connections end before their loop does.
+void Daemon::end() {
+  if (std::exchange(ending_, true)) return;
   admin_server_->on_drained([this] { loop_.stop(); });
   admin_server_->drain();
   admin_server_->abort();
@@ -181,7 +235,7 @@ std::string Daemon::metrics() const {
   std::vector<const ProxyStats*> loops;
   loops.reserve(workers_.size());
   for (const auto& worker : workers_) loops.push_back(&worker->stats());
-  return metrics_text(loops, stats_);
+  return metrics_text(loops, coordination_->coordinator(), stats_);
 }
 
 std::string Daemon::status() const {

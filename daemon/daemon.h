@@ -1,8 +1,8 @@
 #pragma once
 
 // The process: builds everything, names every owner, and takes it down in order. It runs on the
-// main thread, whose loop serves the admin address, the signals and the reloads; workers are told
-// by post.
+// main thread, whose loop serves the admin address, the signals and the reloads; workers and the
+// coordination thread are told by post.
 
 #include <asio/signal_set.hpp>
 #include <memory>
@@ -11,9 +11,11 @@
 
 #include "daemon/admin.h"
 #include "daemon/config.h"
+#include "daemon/coordination_thread.h"
 #include "daemon/file_watch.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
+#include "daemon/resource_pages.h"
 #include "daemon/worker.h"
 
 namespace weir {
@@ -31,13 +33,14 @@ class Daemon {
  private:
   enum class Phase { serving, draining, cutting };
 
-  void configure_workers();
+  std::function<void()> workers_configuration();
   void wait_for_signal();
   void on_signal(int signal);
   void reload(std::string_view why);
   void drain();
   void cut();
   void on_drained();
+  void end();
   std::string metrics() const;
   std::string status() const;
 
@@ -56,11 +59,15 @@ class Daemon {
   std::string listen_address_, admin_address_;
   std::atomic<std::size_t> connections_{0};
   std::atomic<std::size_t> admin_connections_{0};
+  std::unique_ptr<CoordinationThread> coordination_;  // outlives the workers
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<ResourcePages> resource_pages_;
   Admin admin_;
   std::unique_ptr<http::Server> admin_server_;
   std::unique_ptr<FileWatch> file_watch_;
   http::Deadlines::Entry drain_deadline_;
+  http::Deadlines::Entry stop_deadline_;
+  bool ending_ = false;
 };
 
 }  // namespace weir

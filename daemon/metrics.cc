@@ -3,6 +3,8 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 
 namespace weir {
@@ -59,6 +61,79 @@ MetricFamily attempts(std::span<const ProxyStats* const> loops) {
   return result;
 }
 
+MetricFamily single(std::string name, std::string help, MetricType type, double value) {
+  auto result = family(std::move(name), std::move(help), type);
+  ClientMetric metric;
+  (type == MetricType::Gauge ? metric.gauge.value : metric.counter.value) = value;
+  result.metric.push_back(std::move(metric));
+  return result;
+}
+
+// `counts` has one more than there are bounds: what lies above them all.
+MetricFamily histogram(std::string name, std::string help, std::span<const double> bounds,
+                       std::span<const std::uint64_t> counts, double sum) {
+  auto result = family(std::move(name), std::move(help), MetricType::Histogram);
+  ClientMetric metric;
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    total += counts[i];
+    metric.histogram.bucket.push_back({total, bounds[i]});
+  }
+  metric.histogram.sample_count = total + counts.back();
+  metric.histogram.sample_sum = sum;
+  result.metric.push_back(std::move(metric));
+  return result;
+}
+
+template <std::size_t kBounds>
+MetricFamily histogram(std::string name, std::string help, std::span<const ProxyStats* const> loops,
+                       Histogram<kBounds> ProxyStats::* member) {
+  std::array<std::uint64_t, kBounds + 1> counts{};
+  double sum = 0;
+  for (const ProxyStats* loop : loops) {
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += (loop->*member).count(i);
+    sum += (loop->*member).sum();
+  }
+  return histogram(std::move(name), std::move(help), (loops.front()->*member).bounds(), counts,
+                   sum);
+}
+
+MetricFamily claims(const CoordinatorStats& stats) {
+  auto result = family("weir_claims_total", "Claims of units, by result", MetricType::Counter);
+  add_counter(result, {{"result", "granted"}}, stats.granted);
+  add_counter(result, {{"result", "short"}}, stats.short_of);
+  add_counter(result, {{"result", "conflict"}}, stats.conflict);
+  add_counter(result, {{"result", "unknown"}}, stats.unknown);
+  add_counter(result, {{"result", "failed"}}, stats.failed);
+  return result;
+}
+
+MetricFamily claim_seconds(const CoordinatorStats& stats) {
+  std::array<std::uint64_t, CoordinatorStats::kBounds.size() + 1> counts;
+  std::copy(stats.claim_seconds.begin(), stats.claim_seconds.end(), counts.begin());
+  return histogram("weir_claim_seconds", "How long claims took", CoordinatorStats::kBounds, counts,
+                   stats.claim_seconds_sum);
+}
+
+MetricFamily units(std::span<const ProxyStats* const> loops, const Coordinator& coordinator) {
+  std::map<std::string, std::uint64_t> spent;
+  for (const ProxyStats* loop : loops) {
+    loop->each_rule([&](const std::string& rule, const RuleStats& stats) {
+      spent[rule] += stats.units_spent.value();
+    });
+  }
+  auto result =
+      family("weir_units_total", "Units by rule and by what became of them", MetricType::Counter);
+  coordinator.each_policy([&](const Policy& policy) {
+    const std::string& rule = policy.name();
+    add_counter(result, {{"rule", rule}, {"event", "claimed"}}, policy.claimed);
+    add_counter(result, {{"rule", rule}, {"event", "spent"}}, spent[rule]);
+    add_counter(result, {{"rule", rule}, {"event", "returned"}}, policy.returned);
+    add_counter(result, {{"rule", rule}, {"event", "lost"}}, policy.lost);
+  });
+  return result;
+}
+
 MetricFamily reloads(const DaemonStats& daemon) {
   auto result =
       family("weir_config_reloads_total", "Configuration files read anew", MetricType::Counter);
@@ -69,19 +144,32 @@ MetricFamily reloads(const DaemonStats& daemon) {
 
 MetricFamily build_info() {
   auto result =
-      family("weir_build_info", "Always 1; the version is in the label", MetricType::Gauge);
-  ClientMetric metric;
-  metric.label = {{"version", WEIR_VERSION}};
-  metric.gauge.value = 1;
-  result.metric.push_back(std::move(metric));
+      single("weir_build_info", "Always 1; the version is in the label", MetricType::Gauge, 1);
+  result.metric.front().label = {{"version", WEIR_VERSION}};
   return result;
 }
 
 }  // namespace
 
-std::string metrics_text(std::span<const ProxyStats* const> loops, const DaemonStats& daemon) {
+std::string metrics_text(std::span<const ProxyStats* const> loops, Coordinator& coordinator,
+                         const DaemonStats& daemon) {
   return prometheus::TextSerializer{}.Serialize(
-      {requests(loops), attempts(loops), reloads(daemon), build_info()});
+      {requests(loops),
+       histogram("weir_admission_overhead_seconds",
+                 "From the later of a request's and its window's start to its forwarding", loops,
+                 &ProxyStats::admission_overhead),
+       histogram("weir_wait_seconds", "Time in line, of requests that waited", loops,
+                 &ProxyStats::wait),
+       single("weir_waiting", "Requests in line", MetricType::Gauge,
+              static_cast<double>(coordinator.room().waiting)),
+       claims(coordinator.stats()), claim_seconds(coordinator.stats()), units(loops, coordinator),
+       single("weir_store_up", "1 if the store answers", MetricType::Gauge, 1),
+       single("weir_degraded_seconds_total", "Time without the store", MetricType::Counter, 0),
+       single("weir_resources", "Resources remembered", MetricType::Gauge,
+              static_cast<double>(coordinator.resources().size())),
+       single("weir_overflow_total", "Requests counted for an overflow resource",
+              MetricType::Counter, static_cast<double>(coordinator.resources().overflows())),
+       attempts(loops), reloads(daemon), build_info()});
 }
 
 }  // namespace weir

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "coordination/coordinator.h"
 #include "proxy/stats.h"
 
 namespace weir {
@@ -14,7 +15,8 @@ struct DaemonStats {
   std::uint64_t reloads_failed = 0;
 };
 
-// `loops` are summed up.
-std::string metrics_text(std::span<const ProxyStats* const> loops, const DaemonStats& daemon);
+// `loops` are summed up. Any thread.
+std::string metrics_text(std::span<const ProxyStats* const> loops, Coordinator& coordinator,
+                         const DaemonStats& daemon);
 
 }  // namespace weir

@@ -17,10 +17,7 @@ struct NotBuilt {
 };
 
 constexpr NotBuilt kFields[] = {
-    {"headers", "a style other than ietf"},
     {"coordination.kind", "etcd"},
-    {"coordination.replicas", "sharing a limit"},
-    {"coordination.replica_index", "sharing a limit"},
     {"coordination.etcd", "etcd"},
     {"coordination.on_store_failure", "anything but reject"},
 };

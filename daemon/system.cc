@@ -10,6 +10,14 @@ SteadyTime SystemClock::steady_now() const { return std::chrono::steady_clock::n
 
 WallTime SystemClock::wall_now() const { return std::chrono::system_clock::now(); }
 
+SystemRandom::SystemRandom() {
+  std::random_device device;
+  std::seed_seq seed{device(), device(), device(), device()};
+  engine_.seed(seed);
+}
+
+std::uint64_t SystemRandom::next() { return engine_(); }
+
 std::string default_replica_name() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);

@@ -1,11 +1,13 @@
 #pragma once
 
-// The process's own clock. The only file in which real time is read; everything else gets it
-// passed.
+// The process's own clock and random numbers. The only file in which these are read; everything
+// else gets them passed.
 
+#include <random>
 #include <string>
 
 #include "coordination/base/clock.h"
+#include "coordination/base/random.h"
 
 namespace weir {
 
@@ -13,6 +15,16 @@ class SystemClock final : public Clock {
  public:
   SteadyTime steady_now() const override;
   WallTime wall_now() const override;
+};
+
+// Seeded by the system. One thread.
+class SystemRandom final : public Random {
+ public:
+  SystemRandom();
+  std::uint64_t next() override;
+
+ private:
+  std::mt19937_64 engine_;
 };
 
 // hostname-pid: the name of a replica that was given none.

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string>
 
+#include "coordination/keyspace.h"
 #include "daemon/config.h"
 
 namespace {
@@ -65,6 +66,12 @@ int main(int argc, char** argv) {
   const CLI::App* ready = app.add_subcommand("ready", "Whether it is ready; exits with 1 if not");
   const CLI::App* config = app.add_subcommand("config", "The configuration in effect");
   const CLI::App* metrics = app.add_subcommand("metrics", "Its metrics");
+  CLI::App* resources =
+      app.add_subcommand("resources", "The busiest resources, or one by its name");
+  int top = 20;
+  std::string name;
+  resources->add_option("--top", top, "How many")->check(CLI::Range(1, 100'000));
+  resources->add_option("NAME", name, "A resource, as in /reports/1");
   CLI::App* check = app.add_subcommand("check", "Validate a configuration file");
   check->add_option("FILE", file, "The file")->required();
   CLI11_PARSE(app, argc, argv);
@@ -72,5 +79,9 @@ int main(int argc, char** argv) {
   if (*ready) return print_page(admin, "/readyz");
   if (*config) return print_page(admin, "/v1/config");
   if (*metrics) return print_page(admin, "/metrics");
+  if (*resources) {
+    return print_page(admin, name.empty() ? "/v1/resources?top=" + std::to_string(top)
+                                          : "/v1/resources?name=" + weir::percent_encode(name));
+  }
   return check_file(file);
 }

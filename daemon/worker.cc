@@ -2,9 +2,10 @@
 
 namespace weir {
 
-Worker::Worker(const Clock& clock, int listener, std::atomic<std::size_t>& connections)
+Worker::Worker(const Clock& clock, int listener, std::atomic<std::size_t>& connections,
+               Coordinator& coordinator)
     : loop_(clock),
-      proxy_(loop_, stats_),
+      proxy_({loop_, stats_, coordinator}),
       server_(
           loop_, listener, connections,
           [this](http::Connection& connection) { return proxy_.serve(connection); },

@@ -16,8 +16,10 @@ namespace weir {
 
 class Worker {
  public:
-  // `listener` is a listening socket; `connections` counts those of all workers.
-  Worker(const Clock& clock, int listener, std::atomic<std::size_t>& connections);
+  // `listener` is a listening socket; `connections` counts those of all workers. The coordinator
+  // outlives the worker.
+  Worker(const Clock& clock, int listener, std::atomic<std::size_t>& connections,
+         Coordinator& coordinator);
   ~Worker();
 
   // Before start(), and at any time later: holds from the next request and connection on.

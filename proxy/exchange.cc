@@ -38,6 +38,7 @@ Exchange::Exchange(std::shared_ptr<const Setup> setup, http::Connection& client,
       client_(client),
       buffers_(buffers),
       routed_{&setup_->routes.rule(setup_->routes.size()), setup_->routes.size(), {}},
+      admission_(setup_->coordinator, client),
       beside_(client.loop()) {}
 
 Exchange::~Exchange() { client_.on_gone(nullptr); }
@@ -53,6 +54,9 @@ Task<void> Exchange::run() {
   }
   // From here on a client that leaves ends whatever its request is waiting for.
   client_.on_gone([this] { cancel(); });
+  if (!admission_.admitted_at_once()) {
+    if (!co_await wait_in_line()) co_return;
+  }
   if (co_await attempt()) {
     if (buffers_.answer.status == 101) {
       co_await tunnel();
@@ -75,14 +79,20 @@ const char* Exchange::route() {
                : host                     ? host->value
                                           : std::string_view{};
 
-  std::string client_text;
   std::string_view client_ip = client_.peer_text();
   if (setup_->trusted.contains(client_.peer())) {
-    client_text = setup_->trusted.client_address(client_.peer(), request.fields).text();
-    client_ip = client_text;
+    buffers_.client = setup_->trusted.client_address(client_.peer(), request.fields).text();
+    client_ip = buffers_.client;
   }
   const RequestFacts facts{request.method, target_.counted, authority_, client_ip, request.fields};
   routed_ = setup_->routes.route(facts, buffers_.resource);
+  const Limit& limit = routed_.rule->limit;
+  if (limit.queue == Queue::fair && !limit.unlimited) {
+    std::string scratch;
+    buffers_.tenant = setup_->routes.tenant(facts, scratch);
+  }
+  admission_.begin({per_rule().policy, &limit, routed_.rule->name, routed_.resource,
+                    buffers_.tenant, per_rule().stats, &setup_->stats, setup_->headers});
   return nullptr;
 }
 
@@ -107,10 +117,25 @@ void Exchange::prepare_request() {
   client_.stream().consume(piece.wire);
 }
 
-// Sends the request and reads the answer's head. True: there is one. False: the client has been
-// told, or has gone.
-Task<bool> Exchange::attempt() {
-  per_rule().upstream_stats->first_attempts.add();
+// True: a unit of the limit is there. False: the client has been told that there is none, or has
+// gone.
+Task<bool> Exchange::wait_in_line() {
+  const Admission::Entered entered = co_await admission_.wait();
+  if (entered == Admission::Entered::admitted) co_return true;
+  if (entered == Admission::Entered::client_gone) {
+    ending_ = Ending::client_gone;
+    co_return false;
+  }
+  http::LocalReply denial = admission_.denial();
+  denial.resource = routed_.resource;
+  denial.fields = admission_.fields(buffers_.limit_fields).text;
+  ending_ = admission_.ending();
+  status_ = http::status_of(denial.denial);
+  co_await client_.reply(std::move(denial));
+  co_return false;
+}
+
+void Exchange::take_kept_connection() {
   outbound_ = upstream().take_idle();
   // What was sent on a connection that the server closed meanwhile may be lost: where the request
   // cannot be sent twice, ask the kernel first.
@@ -118,6 +143,13 @@ Task<bool> Exchange::attempt() {
   if (outbound_ && once_only && !outbound_.stream().nothing_unread()) {
     outbound_.release();
   }
+}
+
+// Sends the request and reads the answer's head. True: there is one. False: the client has been
+// told, or has gone.
+Task<bool> Exchange::attempt() {
+  per_rule().upstream_stats->first_attempts.add();
+  take_kept_connection();
   for (;;) {
     if (!outbound_) outbound_ = co_await upstream().connect(connecting_);
     connecting_.reset();
@@ -127,6 +159,14 @@ Task<bool> Exchange::attempt() {
           Ending::upstream_unreachable, Denial::upstream_unreachable,
           "every server of upstream " + upstream().options().name + " refused the connection");
       co_return false;
+    }
+    if (!admission_.may_send()) {  // the unit's time ended while a connection was made
+      outbound_.stream().quiet() ? outbound_.keep() : outbound_.release();
+      if (!admission_.admitted_at_once()) {
+        if (!co_await wait_in_line()) co_return false;
+      }
+      take_kept_connection();
+      continue;
     }
     Answer answer = Answer::none;
     const Stream::Status sent = co_await send_request();
@@ -138,9 +178,14 @@ Task<bool> Exchange::attempt() {
     if (answer == Answer::head_read) co_return true;
     if (client_.gone() || body_fault_ != BodyFault::none) break;
     if (answer == Answer::none && may_replace_connection()) {
+      bool has_unit = !request_begun();
       outbound_.release();
-      per_rule().upstream_stats->transparent_attempts.add();
-      continue;
+      if (!has_unit) has_unit = co_await admission_.enter_again();
+      if (client_.gone()) break;
+      if (has_unit) {
+        per_rule().upstream_stats->transparent_attempts.add();
+        continue;
+      }
     }
     if (answer == Answer::timed_out) {
       co_await fail(Ending::upstream_timeout, Denial::upstream_timeout, "no answer came in time");
@@ -165,13 +210,15 @@ Task<bool> Exchange::attempt() {
 // as good if the server cannot have begun to serve it, or if serving it twice is serving it once.
 bool Exchange::may_replace_connection() const {
   if (!outbound_.reused() || answer_begun_ || sending_ != Sending::nothing) return false;
-  return outbound_.stream().sent() == 0 || is_idempotent(client_.request().method);
+  return !request_begun() || is_idempotent(client_.request().method);
 }
 
 Task<Stream::Status> Exchange::send_request() {
   Pieces pieces;
   pieces.add(buffers_.wire);
+  sent_before_ = outbound_.stream().sent();
   const Stream::Status status = co_await outbound_.stream().write(pieces, response_timeout());
+  if (request_begun()) admission_.sent();
   answer_due_ = client_.loop().deadlines().now() + response_timeout();
   if (status != Stream::Status::ok) co_return status;
   if (!client_.body().done()) {
@@ -291,7 +338,8 @@ Task<void> Exchange::relay_answer() {
   append_answer_head(
       buffers_.out,
       {buffers_.answer, sent_as, body_left_out ? http::content_length(buffers_.answer) : -1,
-       request.minor_version, client_.keep_alive(), client_.loop().http_date()});
+       request.minor_version, client_.keep_alive(), client_.loop().http_date(),
+       admission_.fields(buffers_.limit_fields)});
   const bool whole = co_await relay_body(BodyDecoder{framing}, sent_as.kind);
   if (!whole && !buffers_.out.empty()) {  // nothing of it has gone out
     co_return co_await fail(Ending::upstream_failed, Denial::upstream_failed,
@@ -350,7 +398,8 @@ Task<void> Exchange::tunnel() {
   client_.close_after_answer();
   status_ = buffers_.answer.status;
   buffers_.out.clear();
-  append_switch_head(buffers_.out, buffers_.answer, http::upgrade_of(buffers_.answer));
+  append_switch_head(buffers_.out, buffers_.answer, http::upgrade_of(buffers_.answer),
+                     admission_.fields(buffers_.limit_fields));
   Pieces pieces;
   pieces.add(buffers_.out);
   if (co_await client_.stream().write(pieces, client_.timeouts().body_idle) != Stream::Status::ok) {
@@ -383,6 +432,7 @@ Task<void> Exchange::fail(Ending ending, Denial denial, std::string detail) {
 
 // The client has gone: whatever the exchange waits for ends now.
 void Exchange::cancel() {
+  admission_.cancel();
   if (connecting_) connecting_->abort();
   if (outbound_) outbound_.stream().abort();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "proxy/admission.h"
 #include "proxy/proxy.h"
 
 namespace weir {
@@ -20,7 +21,7 @@ class Exchange {
   http::Task<void> run();
 
   // How it went, once run() is over.
-  Ending ending() const { return ending_; }
+  Ending ending() const { return admission_.shadow_denied() ? Ending::shadow_denied : ending_; }
   int status() const { return status_; }
   const Rule& rule() const { return *routed_.rule; }
   RuleStats& stats() const { return *per_rule().stats; }
@@ -37,11 +38,14 @@ class Exchange {
   // What happens to a request, in this order.
   const char* route();
   void prepare_request();
+  http::Task<bool> wait_in_line();
   http::Task<bool> attempt();
   http::Task<void> relay_answer();
   http::Task<void> tunnel();
 
   // Parts of an attempt.
+  void take_kept_connection();
+  bool request_begun() const { return outbound_.stream().sent() > sent_before_; }
   http::Task<http::Stream::Status> send_request();
   http::Task<void> send_body();
   http::Task<void> stop_sending();
@@ -64,10 +68,12 @@ class Exchange {
   std::string_view authority_;
   Routed routed_;
 
+  Admission admission_;
   std::string_view upgrade_;  // the protocol that the client asks to switch to
   http::Outbound outbound_;
   std::shared_ptr<http::Stream> connecting_;
-  bool answer_begun_ = false;  // a byte of any answer came from the upstream
+  std::uint64_t sent_before_ = 0;  // on this connection, by earlier requests
+  bool answer_begun_ = false;      // a byte of any answer came from the upstream
 
   // The rest of the request's body is sent beside reading the answer.
   enum class Sending { nothing, under_way, finished, failed };

@@ -118,10 +118,17 @@ void append_status_line(std::string& out, const Head& head) {
   out.append(" ").append(head.reason).append("\r\n");
 }
 
-void append_answer_fields(std::string& out, const Head& head) {
+// Fields of the upstream that ours stand in for.
+bool is_replaced(Known known, const LimitFields& ours) {
+  if (ours.text.empty()) return false;
+  return known == Known::weir_waited_ms ||
+         known == (ours.style == LimitHeaders::legacy ? Known::x_rate_limit : Known::rate_limit);
+}
+
+void append_answer_fields(std::string& out, const Head& head, const LimitFields& limit_fields) {
   const Field* connection = head.find(Known::connection);
   for (const Field& field : head.fields) {
-    if (is_dropped(field.known)) continue;
+    if (is_dropped(field.known) || is_replaced(field.known, limit_fields)) continue;
     if (is_unlisted(head, field, connection)) append_field(out, field.name, field.value);
   }
 }
@@ -178,7 +185,8 @@ void append_request_head(std::string& out, const ForwardedRequest& request) {
 
 void append_answer_head(std::string& out, const ForwardedAnswer& answer) {
   append_status_line(out, answer.head);
-  append_answer_fields(out, answer.head);
+  append_answer_fields(out, answer.head, answer.limit_fields);
+  out.append(answer.limit_fields.text);
   if (!answer.head.find(Known::date)) append_field(out, "Date", answer.date);
   if (answer.stated_length >= 0) {
     append_framing(out, {Framing::Kind::length, static_cast<std::uint64_t>(answer.stated_length)});
@@ -195,13 +203,15 @@ void append_answer_head(std::string& out, const ForwardedAnswer& answer) {
 
 void append_interim_head(std::string& out, const Head& head) {
   append_status_line(out, head);
-  append_answer_fields(out, head);
+  append_answer_fields(out, head, {});
   out.append("\r\n");
 }
 
-void append_switch_head(std::string& out, const Head& head, std::string_view protocol) {
+void append_switch_head(std::string& out, const Head& head, std::string_view protocol,
+                        const LimitFields& limit_fields) {
   append_status_line(out, head);
-  append_answer_fields(out, head);
+  append_answer_fields(out, head, limit_fields);
+  out.append(limit_fields.text);
   out.append("Connection: upgrade\r\n");
   append_field(out, "Upgrade", protocol);
   out.append("\r\n");

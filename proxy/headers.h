@@ -8,6 +8,7 @@
 
 #include "proxy/http/framing.h"
 #include "proxy/http/head.h"
+#include "proxy/limit_fields.h"
 
 namespace weir {
 
@@ -39,13 +40,15 @@ struct ForwardedAnswer {
   std::int64_t stated_length;  // Content-Length of the body that HEAD and 304 leave out; -1: none
   int client_minor_version;
   bool keep_alive;
-  std::string_view date;  // for an answer that has none
+  std::string_view date;       // for an answer that has none
+  LimitFields limit_fields{};  // in place of the upstream's own
 };
 
 void append_answer_head(std::string& out, const ForwardedAnswer& answer);
 // 103 and its kin: an answer before the answer.
 void append_interim_head(std::string& out, const http::Head& head);
 // 101 with the protocol that was agreed.
-void append_switch_head(std::string& out, const http::Head& head, std::string_view protocol);
+void append_switch_head(std::string& out, const http::Head& head, std::string_view protocol,
+                        const LimitFields& limit_fields = {});
 
 }  // namespace weir

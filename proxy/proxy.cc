@@ -28,29 +28,33 @@ std::shared_ptr<http::Upstream> upstream_for(const UpstreamOptions& options, con
 
 }  // namespace
 
-Setup::Setup(const Settings& settings, const Setup* previous, http::Loop& loop, ProxyStats& stats)
-    : routes(settings.rules, settings.default_rule, settings.tenant),
+Setup::Setup(const Settings& settings, const Setup* previous, const Surroundings& surroundings)
+    : coordinator(surroundings.coordinator),
+      stats(surroundings.stats),
+      routes(settings.rules, settings.default_rule, settings.tenant),
       trusted(settings.trusted_proxies),
-      escaped_slashes(settings.escaped_slashes) {
+      escaped_slashes(settings.escaped_slashes),
+      headers(settings.headers) {
   for (const UpstreamOptions& options : settings.upstreams) {
-    upstreams.push_back(upstream_for(options, previous, loop));
+    upstreams.push_back(upstream_for(options, previous, surroundings.loop));
   }
   for (std::size_t i = 0; i <= routes.size(); ++i) {
     const Rule& rule = routes.rule(i);
     const auto upstream = std::find_if(
         upstreams.begin(), upstreams.end(),
         [&](const auto& candidate) { return candidate->options().name == rule.upstream; });
-    per_rule.push_back({&stats.rule(rule.name), upstream->get(), &stats.upstream(rule.upstream)});
+    per_rule.push_back({&stats.rule(rule.name), upstream->get(), &stats.upstream(rule.upstream),
+                        rule.limit.unlimited ? nullptr : &coordinator.policy(rule.name)});
   }
 }
 
 void Proxy::configure(const Settings& settings, AccessLog access_log) {
-  setup_ = std::make_shared<const Setup>(settings, setup_.get(), loop_, stats_);
+  setup_ = std::make_shared<const Setup>(settings, setup_.get(), surroundings_);
   access_log_ = std::move(access_log);
 }
 
 http::Task<void> Proxy::serve(http::Connection& connection) {
-  const SteadyTime began = access_log_ ? loop_.clock().steady_now() : SteadyTime{};
+  const SteadyTime began = access_log_ ? connection.loop().clock().steady_now() : SteadyTime{};
   auto buffers = borrow_buffers();
   Exchange exchange(setup_, connection, *buffers);
   co_await exchange.run();
@@ -58,8 +62,8 @@ http::Task<void> Proxy::serve(http::Connection& connection) {
   if (access_log_ && began != SteadyTime{}) {  // it was on all the time
     access_log_({connection.peer_text(), connection.request().method, connection.request().target,
                  exchange.rule().name, exchange.status(), exchange.ending(),
-                 std::chrono::duration_cast<std::chrono::microseconds>(loop_.clock().steady_now() -
-                                                                       began)});
+                 std::chrono::duration_cast<std::chrono::microseconds>(
+                     connection.loop().clock().steady_now() - began)});
   }
   return_buffers(std::move(buffers));
 }

@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "coordination/coordinator.h"
 #include "proxy/forwarded.h"
 #include "proxy/http/connection.h"
 #include "proxy/http/upstream.h"
+#include "proxy/limit_fields.h"
 #include "proxy/path.h"
 #include "proxy/route.h"
 #include "proxy/stats.h"
@@ -24,6 +26,7 @@ struct Settings {
   TenantSource tenant;
   std::vector<UpstreamOptions> upstreams;
   EscapedSlashes escaped_slashes = EscapedSlashes::reject;
+  LimitHeaders headers = LimitHeaders::ietf;
   std::vector<std::string> trusted_proxies;
 };
 
@@ -36,18 +39,29 @@ struct AccessRecord {
 };
 using AccessLog = std::function<void(const AccessRecord&)>;
 
+// What the proxy on one loop works with; all of it outlives the proxy.
+struct Surroundings {
+  http::Loop& loop;
+  ProxyStats& stats;
+  Coordinator& coordinator;
+};
+
 // Settings made ready for use on one loop. An exchange holds the one it began with.
 struct Setup {
-  Setup(const Settings& settings, const Setup* previous, http::Loop& loop, ProxyStats& stats);
+  Setup(const Settings& settings, const Setup* previous, const Surroundings& surroundings);
 
+  Coordinator& coordinator;
+  ProxyStats& stats;
   Routes routes;
   TrustedProxies trusted;
   EscapedSlashes escaped_slashes;
+  LimitHeaders headers;
   std::vector<std::shared_ptr<http::Upstream>> upstreams;
   struct PerRule {
     RuleStats* stats;
     http::Upstream* upstream;
     UpstreamStats* upstream_stats;
+    Policy* policy;  // nullptr: unlimited
   };
   std::vector<PerRule> per_rule;  // by Routed::rule_index
 };
@@ -56,14 +70,16 @@ struct Setup {
 // can use the same memory.
 struct Buffers {
   std::string target, resource;  // rewritten, if they had to be
+  std::string client, tenant;    // its address if not the peer's; where the rule's line asks
   std::string wire;              // the request's head, and of its body what was there with it
   std::string out;               // the answer's head on its way to the client
+  std::string limit_fields;      // a part of it
   http::Head answer;
 };
 
 class Proxy {
  public:
-  Proxy(http::Loop& loop, ProxyStats& stats) : loop_(loop), stats_(stats) {}
+  explicit Proxy(const Surroundings& surroundings) : surroundings_(surroundings) {}
 
   // Holds from the next request on. An upstream that did not change keeps its connections.
   void configure(const Settings& settings, AccessLog access_log);
@@ -76,8 +92,7 @@ class Proxy {
   std::unique_ptr<Buffers> borrow_buffers();
   void return_buffers(std::unique_ptr<Buffers> buffers);
 
-  http::Loop& loop_;
-  ProxyStats& stats_;
+  const Surroundings surroundings_;
   std::shared_ptr<const Setup> setup_;
   std::vector<std::unique_ptr<Buffers>> spare_buffers_;
   AccessLog access_log_;  // empty: off

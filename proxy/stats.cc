@@ -6,10 +6,16 @@ std::string_view to_string(Ending ending) {
   switch (ending) {
     case Ending::ok:
       return "ok";
+    case Ending::shadow_denied:
+      return "shadow_denied";
     case Ending::client_gone:
       return "client_gone";
     case Ending::malformed:
       return "malformed";
+    case Ending::limit:
+      return "limit";
+    case Ending::store_unavailable:
+      return "store_unavailable";
     case Ending::queue_full:
       return "queue_full";
     case Ending::draining:

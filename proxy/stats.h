@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,15 +18,18 @@ namespace weir {
 // How a request ended.
 enum class Ending {
   ok,
+  shadow_denied,  // passed, though the limit would have held it back
   client_gone,
   malformed,
+  limit,
+  store_unavailable,
   queue_full,
   draining,
   upstream_unreachable,
   upstream_failed,
   upstream_timeout,
 };
-inline constexpr std::size_t kEndings = 8;
+inline constexpr std::size_t kEndings = 11;
 std::string_view to_string(Ending ending);
 
 class Counter {
@@ -40,8 +44,32 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
+// Durations by upper bounds in seconds. Written like a Counter.
+template <std::size_t kBounds>
+class Histogram {
+ public:
+  explicit Histogram(const std::array<double, kBounds>& bounds) : bounds_(bounds) {}
+
+  void observe(std::chrono::duration<double> value) {
+    std::size_t i = 0;
+    while (i < kBounds && value.count() > bounds_[i]) ++i;
+    counts_[i].add();
+    sum_.store(sum_.load(std::memory_order_relaxed) + value.count(), std::memory_order_relaxed);
+  }
+
+  const std::array<double, kBounds>& bounds() const { return bounds_; }
+  std::uint64_t count(std::size_t i) const { return counts_[i].value(); }  // of kBounds + 1
+  double sum() const { return sum_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::array<double, kBounds> bounds_;
+  std::array<Counter, kBounds + 1> counts_;  // the last: above every bound
+  std::atomic<double> sum_{0};
+};
+
 struct RuleStats {
   std::array<Counter, kEndings> endings;
+  Counter units_spent;
   void count(Ending ending) { endings[static_cast<std::size_t>(ending)].add(); }
 };
 
@@ -52,6 +80,13 @@ struct UpstreamStats {
 
 class ProxyStats {
  public:
+  // From the later of a request's start and the start of the window it is forwarded in, to the
+  // moment it is forwarded: what Weir adds beyond the waiting that was asked for.
+  Histogram<13> admission_overhead{
+      {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5}};
+  // In line, of those that waited there.
+  Histogram<12> wait{{0.005, 0.025, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300, 900}};
+
   // Made when first asked for, and never taken back: a rule that a reload removes keeps its counts.
   RuleStats& rule(const std::string& name);
   UpstreamStats& upstream(const std::string& name);

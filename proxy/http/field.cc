@@ -18,23 +18,29 @@ constexpr std::array kNames{
     Name{"expect", Known::expect},
     Name{"trailer", Known::trailer},
     Name{"upgrade", Known::upgrade},
+    Name{"ratelimit", Known::rate_limit},
     Name{"connection", Known::connection},
     Name{"keep-alive", Known::keep_alive},
     Name{"authorization", Known::authorization},
     Name{"content-length", Known::content_length},
+    Name{"weir-waited-ms", Known::weir_waited_ms},
     Name{"http2-settings", Known::http2_settings},
     Name{"x-forwarded-for", Known::x_forwarded_for},
+    Name{"ratelimit-policy", Known::rate_limit},
     Name{"proxy-connection", Known::proxy_connection},
     Name{"x-forwarded-host", Known::x_forwarded_host},
+    Name{"x-ratelimit-limit", Known::x_rate_limit},
+    Name{"x-ratelimit-reset", Known::x_rate_limit},
     Name{"transfer-encoding", Known::transfer_encoding},
     Name{"x-forwarded-proto", Known::x_forwarded_proto},
     Name{"proxy-authenticate", Known::proxy_authenticate},
     Name{"proxy-authorization", Known::proxy_authorization},
+    Name{"x-ratelimit-remaining", Known::x_rate_limit},
 };
 
 // Where the names of each length begin in kNames, which is sorted by length: most names that come
 // in are told apart by their length and first letter alone.
-constexpr std::size_t kLongest = 19;
+constexpr std::size_t kLongest = 21;
 constexpr auto kFirstOfLength = [] {
   std::array<unsigned char, kLongest + 2> first{};
   for (std::size_t length = 0; length < first.size(); ++length) {

@@ -21,14 +21,17 @@ enum class Known : unsigned char {
   proxy_authenticate,
   proxy_authorization,
   proxy_connection,
+  rate_limit,  // and RateLimit-Policy
   te,
   trailer,
   transfer_encoding,
   upgrade,
   via,
+  weir_waited_ms,
   x_forwarded_for,
   x_forwarded_host,
   x_forwarded_proto,
+  x_rate_limit,  // X-RateLimit-Limit, -Remaining and -Reset
 };
 
 struct Field {

@@ -1,5 +1,6 @@
 #include "proxy/http/local_reply.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace weir::http {
@@ -26,6 +27,10 @@ Entry entry_of(Denial denial) {
       return {417, "malformed", "The expectation is unknown", 0};
     case Denial::header_too_large:
       return {431, "malformed", "The request head is too large", 0};
+    case Denial::limit:
+      return {429, "limit", "The limit is reached", 1};
+    case Denial::store_unavailable:
+      return {503, "store_unavailable", "The limit cannot be asked for", 1};
     case Denial::queue_full:
       return {503, "queue_full", "Too many are being served or waiting", 1};
     case Denial::draining:
@@ -101,10 +106,10 @@ void append_local_reply(std::string& out, const LocalReply& reply, std::string_v
       problem.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   append_head(out, entry.status, "application/problem+json", body.size(), date, after);
   if (entry.status == 405) out.append("Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
-  if (entry.retry_after > 0) {
-    out.append("Retry-After: ").append(std::to_string(entry.retry_after)).append("\r\n");
+  if (const int wait = std::max(entry.retry_after, reply.retry_after); wait > 0) {
+    out.append("Retry-After: ").append(std::to_string(wait)).append("\r\n");
   }
-  out.append("\r\n");
+  out.append(reply.fields).append("\r\n");
   if (method != "HEAD") out.append(body);
 }
 

@@ -18,6 +18,8 @@ enum class Denial {
   unknown_expectation,
   header_too_large,
   // it is, but not now
+  limit,
+  store_unavailable,
   queue_full,
   draining,
   // the upstream failed it
@@ -30,6 +32,8 @@ struct LocalReply {
   Denial denial;
   std::string detail;      // a sentence for the person who reads it
   std::string resource{};  // what was asked for, where that was known
+  int retry_after = 0;     // seconds; 0: what the denial says by itself
+  std::string fields{};    // further fields, as lines of a head
 };
 
 int status_of(Denial denial);

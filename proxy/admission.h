@@ -1,0 +1,98 @@
+#pragma once
+
+// One request and its limit: the place in line, the unit that each attempt needs, and what the
+// client is told of it. Owned by its exchange, on the exchange's loop; only the wake comes from
+// elsewhere, and is passed on to the loop at once.
+//
+// A unit that was taken and not used goes to the next in line; one that was used is settled as its
+// mode says when this ends, whichever way the request ended.
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "coordination/coordinator.h"
+#include "proxy/http/connection.h"
+#include "proxy/limit_fields.h"
+#include "proxy/stats.h"
+
+namespace weir {
+
+class Admission {
+ public:
+  // What is asked for, for whom. Views and pointers outlive the request.
+  struct Subject {
+    Policy* policy = nullptr;  // nullptr: unlimited, and nothing below matters
+    const Limit* limit = nullptr;
+    std::string_view rule, resource, tenant;
+    RuleStats* rule_stats = nullptr;
+    ProxyStats* stats = nullptr;
+    LimitHeaders headers = LimitHeaders::off;
+  };
+  enum class Entered { admitted, refused, client_gone };
+
+  Admission(Coordinator& coordinator, http::Connection& client);
+  ~Admission();
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+
+  void begin(const Subject& subject);
+
+  // Takes a unit, if need be after waiting for it as long as the rule allows. Again, if the unit's
+  // time was over before it was used.
+  bool admitted_at_once();
+  http::Task<Entered> wait();
+  // Another unit for another attempt behind one that was sent: never waits for one to come free.
+  http::Task<bool> enter_again();
+  // The client has gone: out of the line.
+  void cancel();
+
+  // Whether the attempt may be sent now; to be asked just before.
+  bool may_send();
+  // Its first byte has gone out.
+  void sent();
+
+  // Passed only because the rule is a shadow.
+  bool shadow_denied() const { return shadow_denied_; }
+  // Why it was refused; fields are left to the caller.
+  Ending ending() const;
+  http::LocalReply denial() const;
+  // For an answer's head; the text is written into `out`.
+  LimitFields fields(std::string& out) const;
+
+ private:
+  enum class State { outside, in_line, answered, timed_out, client_gone };
+
+  bool patient() const;
+  void take(bool patient);
+  void leave(State why);
+  static void wake(void* self);
+  void woken();
+  Entered settle_answer();
+  void learn_standing(const Allowance& allowance);
+
+  Coordinator& coordinator_;
+  http::Connection& client_;
+  Subject subject_;
+  Instant began_{};
+
+  State state_ = State::outside;
+  bool client_gone_ = false;
+  Waiter waiter_;
+  std::shared_ptr<Allowance> allowance_;  // while there is an answer to come
+  http::Wakeup wakeup_;
+  http::Deadlines::Entry deadline_;
+
+  Permit permit_;
+  std::optional<Refusal> refusal_;
+  bool passes_ = false;  // without a unit: unlimited, or a shadow
+  bool shadow_denied_ = false;
+  bool measured_ = false;
+  std::chrono::nanoseconds waited_{0};
+  Standing standing_;
+  SteadyTime standing_at_{};
+  Instant sending_at_{};
+};
+
+}  // namespace weir
