@@ -2,7 +2,7 @@
 PRESET ?= dev
 JOBS ?= 2
 
-.PHONY: run test build check bench fuzz clean
+.PHONY: run test build check bench simulate clean
 
 run: build
 	scripts/run
@@ -20,13 +20,24 @@ test:
 	scripts/fuzz build
 	ctest --preset $(PRESET)
 
+# More of what `make test` does: SEEDS of the simulation, and then the deliberate bugs.
+SEEDS ?= 20000
+simulate:
+	scripts/install-packages test
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET) -j $(JOBS) --target simulation
+	build/$(PRESET)/simulation --seeds $(SEEDS)
+	build/$(PRESET)/simulation --bugs
+
 check:
 	scripts/install-packages test
 	scripts/check
 
-bench: build
+bench:
 	scripts/install-packages bench
-	bench/compare
+	cmake --preset release -DWEIR_BENCH=ON
+	cmake --build --preset release -j $(JOBS) --target weird weirctl spend_bench
+	bench/all
 
 clean:
 	rm -rf build
