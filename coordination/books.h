@@ -28,11 +28,14 @@ struct Claim {
   std::uint64_t number = 0;
   std::vector<std::string> keys;
   std::int64_t units_per_key = 1;
-  WallTime at{};  // when it was made, as its keys say
+  std::int64_t unrecorded = 0;  // units that the store does not know of; then there are no keys
+  WallTime at{};                // when it was made, as its keys say
   std::shared_ptr<LeaseSlot> lease;
   std::shared_ptr<Batch> batch;
 
-  std::int64_t units() const { return static_cast<std::int64_t>(keys.size()) * units_per_key; }
+  std::int64_t units() const {
+    return static_cast<std::int64_t>(keys.size()) * units_per_key + unrecorded;
+  }
 };
 
 // A key that this replica has put, and the lease it put it under.
@@ -81,6 +84,7 @@ struct Books {
   SteadyTime retry_at{};  // no transaction before
   std::optional<SteadyTime> unanswered_since;
   bool store_down = false;
+  Instant down_at{};  // since when
 
   std::uint64_t taken = 0;  // at the last sample
   SteadyTime sampled_at{};
@@ -89,6 +93,11 @@ struct Books {
   SteadyTime idle_since{};       // units in hand are watched for being needed
   std::uint64_t idle_taken = 0;  // by then
   SteadyTime wake_at = SteadyTime::max();
+
+  // Units claimed that the store does not know of.
+  std::int64_t unrecorded() const;
+  // For the store; where it does not know of them there are simply less.
+  void put_back(const Return& part);
 };
 
 }  // namespace weir

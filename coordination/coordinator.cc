@@ -15,14 +15,17 @@ Coordinator::Coordinator(const Clock& clock, Random& random, Store& store,
                          CoordinatorOptions options, std::function<void()> wake)
     : clock_(clock),
       random_(random),
-      store_(store),
       options_(std::move(options)),
+      health_(store, clock, 2 * options_.store_timeout, [this] { store_came_back(); }),
       keys_(options_.prefix, options_.replica),
       wake_(std::move(wake)),
       table_(
           clock, room_, [this](Resource& resource) { asked(resource); }, options_.max_resources),
-      leases_(store, random, clock, options_.clock_skew,
-              [this](const std::shared_ptr<LeaseSlot>& slot) { lease_lost(slot); }) {}
+      leases_(health_, random, clock, options_.clock_skew,
+              [this](const std::shared_ptr<LeaseSlot>& slot) { lease_lost(slot); }),
+      unrecorded_(std::make_shared<LeaseSlot>()) {
+  unrecorded_->fence = std::make_shared<Fence>(SteadyTime::max());
+}
 
 Coordinator::~Coordinator() = default;
 
@@ -78,7 +81,10 @@ void Coordinator::wake_at(Resource& resource, SteadyTime at) {
 
 void Coordinator::run() {
   running_ = true;
-  if (clock_.steady_now() >= watch_again_) start_watch();
+  const SteadyTime began = clock_.steady_now();
+  if (health_.check(began)) store_went_down(began);
+  if (health_.down() && began >= probe_at_) probe();
+  if (!health_.down() && began >= watch_again_) start_watch();
   leases_.run(now());
   while (!due_.empty() && due_.top().at <= clock_.steady_now()) {
     const Due due = due_.top();
@@ -104,9 +110,19 @@ void Coordinator::run() {
 }
 
 std::optional<SteadyTime> Coordinator::next_due() const {
-  std::optional<SteadyTime> due = leases_.next_due();
-  if (!due_.empty()) due = due ? std::min(*due, due_.top().at) : due_.top().at;
-  return due ? std::min(*due, watch_again_) : watch_again_;
+  SteadyTime due = health_.down() ? probe_at_ : watch_again_;
+  if (const auto lease = leases_.next_due()) due = std::min(due, *lease);
+  if (const auto check = health_.next_due()) due = std::min(due, *check);
+  if (!due_.empty()) due = std::min(due, due_.top().at);
+  if (due == SteadyTime::max()) return std::nullopt;
+  return due;
+}
+
+void Coordinator::set_replicas(const std::vector<std::string>& names) {
+  live_replicas_ = std::max(1, static_cast<int>(names.size()));
+  const auto own = std::find(names.begin(), names.end(), options_.replica);
+  own_index_.reset();
+  if (own != names.end()) own_index_ = static_cast<int>(own - names.begin());
 }
 
 // Whatever hangs on it is no longer counted by anybody: nothing of it is spent from here on, and
@@ -155,7 +171,7 @@ void Coordinator::inspect(Resource& resource, std::function<void(Claims)> callba
   const Limit limit = resource.policy().limit();
   const std::string claims = keys_.claims_of(resource.policy().name(), resource.name(), limit.mode,
                                              window_at(now.wall, limit.window));
-  store_.txn(read_txn(claims), [callback = std::move(callback)](Answer<TxnAnswer> answer) {
+  health_.txn(read_txn(claims), [callback = std::move(callback)](Answer<TxnAnswer> answer) {
     Claims units;
     if (const auto* told = std::get_if<TxnAnswer>(&answer)) {
       for (const KeyValue& entry : std::get<ReadAnswer>(told->answers.front()).keys) {
@@ -192,21 +208,27 @@ ResourceView Coordinator::view(Resource& resource) const {
   return view;
 }
 
-// Hints only: what a watch misses is found by the next claim.
+// Watches from where the store is now, and has what was full till then looked at again: between the
+// two nothing is missed. Otherwise the watch only hints; claims find out by themselves.
 void Coordinator::start_watch() {
   watch_again_ = SteadyTime::max();
-  watch_ =
-      store_.watch(keys_under(keys_.all_claims()), 0,
-                   {[this](Revision, std::span<const WatchEvent> events) { on_events(events); },
-                    [this] {
-                      watch_again_ = clock_.steady_now() + kWatchAgain;
-                      wake_();
-                    }});
-  for (const Shared& resource : table_.all()) {
-    if (!resource->books.full) continue;
-    resource->books.stale = true;
-    again(resource);
-  }
+  const auto later = [this] {
+    watch_again_ = clock_.steady_now() + kWatchAgain;
+    wake_();
+  };
+  health_.txn(read_txn(keys_.own_replica()), [this, later](Answer<TxnAnswer> answer) {
+    const auto* told = std::get_if<TxnAnswer>(&answer);
+    if (!told) return later();
+    stats_.store_known = true;
+    watch_ = health_.watch(
+        keys_under(keys_.all_claims()), told->revision + 1,
+        {[this](Revision, std::span<const WatchEvent> events) { on_events(events); }, later});
+    for (const Shared& resource : table_.all()) {
+      if (!resource->books.full) continue;
+      resource->books.stale = true;
+      again(resource);
+    }
+  });
 }
 
 // A full resource may have room again when a claim was deleted or shrunk; a key of ours that we do

@@ -24,8 +24,10 @@
 #include "coordination/base/random.h"
 #include "coordination/keyspace.h"
 #include "coordination/leases.h"
+#include "coordination/options.h"
 #include "coordination/resource.h"
 #include "coordination/store.h"
+#include "coordination/store_health.h"
 
 namespace weir {
 
@@ -35,6 +37,7 @@ struct CoordinatorOptions {
   std::size_t max_resources = 100'000;
   std::chrono::milliseconds store_timeout{1'000};  // one transaction
   std::chrono::seconds clock_skew{40};             // how far the replicas' wall clocks may be apart
+  OnStoreFailure on_store_failure = OnStoreFailure::reject;
 };
 
 // Counts, written by the coordination loop and read by whoever renders metrics.
@@ -43,6 +46,10 @@ struct CoordinatorStats {
   // Unknown transactions by what became of them.
   std::atomic<std::uint64_t> found_applied{0}, found_absent{0};
   std::atomic<std::uint64_t> leases_lost{0};
+  std::atomic<bool> store_known{false};  // it has answered at least once
+  std::atomic<bool> store_up{true};
+  // Without the store: before the last time, and since when this time.
+  std::atomic<SteadyTime::rep> degraded_before{0}, down_since{0};
   // How long claims took, from the first send to the answer.
   static constexpr std::array<double, 12> kBounds{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
                                                   0.01,   0.025,   0.05,   0.1,   0.5,    2};
@@ -76,6 +83,7 @@ class Coordinator {
   WaitingRoom& room() { return room_; }
   const CoordinatorStats& stats() const { return stats_; }
   const ResourceTable& resources() const { return table_; }
+  std::chrono::duration<double> degraded() const;  // for how long it has been without the store
   ResourceView view(Resource& resource) const;
 
   // -- the coordination loop
@@ -85,8 +93,13 @@ class Coordinator {
   // Does what has been asked for and what is due.
   void run();
   std::optional<SteadyTime> next_due() const;
-  // As far as membership knows; at least 1.
-  void set_live_replicas(int replicas) { live_replicas_ = std::max(1, replicas); }
+  // The store for whoever else has to do with it: all calls count for its health.
+  Store& store() { return health_; }
+  // The names of all live replicas, sorted, as far as is known.
+  void set_replicas(const std::vector<std::string>& names);
+  // The store is not the one it was: what was claimed in the old one is unknown to the new. Nothing
+  // is claimed in a window that the change lies in, whoever else has used it.
+  void store_replaced();
   // Nobody waits any more: those in line are refused, and so is who would join it.
   void drain();
   // Gives back what was never spent; `done` is called when that has been answered.
@@ -110,12 +123,16 @@ class Coordinator {
   void note_returns(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   void withdraw_idle(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   void check_store(Resource& resource, const Instant& now);
+  bool claim_alone(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   bool give_back(const Shared& resource);
   void claim(const Shared& resource, const Allowance::Demand& demand, const Instant& now);
   void tell(Resource& resource, const Instant& now);
 
   void close_books(Resource& resource);
   std::int64_t withdraw(Resource& resource, Claim& claim, std::int64_t units);
+  std::int64_t own_share(const Limit& limit) const;
+  std::optional<SteadyTime> closed_until(const Books& books, const Instant& now) const;
+  void full(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   void shrink_claim(const Shared& resource);
   void send(const Shared& resource, Pending pending);
   void resend(const Shared& resource);
@@ -126,19 +143,24 @@ class Coordinator {
   void take_reading(Resource& resource, const TxnAnswer& answer);
   SteadyTime::duration backoff(int tries);
   void lease_lost(const std::shared_ptr<LeaseSlot>& slot);
+  void store_went_down(SteadyTime now);
+  void store_came_back();
+  void probe();
   void start_watch();
   void on_events(std::span<const WatchEvent> events);
 
   const Clock& clock_;
   Random& random_;
-  Store& store_;
   const CoordinatorOptions options_;
+  StoreHealth health_;
   const Keyspace keys_;
   const std::function<void()> wake_;
   WaitingRoom room_;
   CoordinatorStats stats_;
   ForwardTime forward_;
   int live_replicas_ = 1;
+  std::optional<int> own_index_;        // among them; nothing: not known
+  std::optional<Instant> replaced_at_;  // the store, last
 
   mutable std::mutex policies_mutex_;
   std::map<std::string, std::unique_ptr<Policy>> policies_;  // guarded by policies_mutex_
@@ -150,6 +172,8 @@ class Coordinator {
 
   ResourceTable table_;
   Leases leases_;
+  // Stands in for a lease where a claim needs none.
+  const std::shared_ptr<LeaseSlot> unrecorded_;
   std::unique_ptr<Watch> watch_;
   std::uint64_t next_seq_ = 1;
   std::uint64_t next_number_ = 1;  // of claims and of transactions
@@ -160,6 +184,7 @@ class Coordinator {
     friend bool operator>(const Due& a, const Due& b) { return a.at > b.at; }
   };
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  SteadyTime probe_at_{};     // while the store is down: when to ask whether it is back
   SteadyTime watch_again_{};  // when to watch, or to watch anew
 
   std::size_t under_way_ = 0;  // transactions

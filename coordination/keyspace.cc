@@ -58,8 +58,8 @@ std::optional<std::string> percent_decode(std::string_view text) {
 }
 
 // A replica's name never holds a `/` as it stands, so that the last segment is <replica>-<seq>.
-Keyspace::Keyspace(std::string prefix, std::string_view replica)
-    : claims_(std::move(prefix) + "/claims/"), replica_([&] {
+Keyspace::Keyspace(const std::string& prefix, std::string_view replica)
+    : claims_(prefix + "/claims/"), replicas_(prefix + "/replicas/"), replica_([&] {
         std::string encoded;
         for (const char c : replica) {
           encoded += c == '/' ? std::string{"%2F"} : percent_encode({&c, 1});
@@ -127,6 +127,30 @@ std::optional<std::uint64_t> Keyspace::seq_of(std::string_view key) {
   const auto result = std::from_chars(last.data() + dash + 1, end, seq);
   if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
   return seq;
+}
+
+std::optional<ReplicaFacts> Keyspace::parse_replica(std::string_view key,
+                                                    std::string_view value) const {
+  if (!key.starts_with(replicas_)) return std::nullopt;
+  auto name = percent_decode(key.substr(replicas_.size()));
+  if (!name || name->empty()) return std::nullopt;
+  ReplicaFacts facts{.name = *std::move(name), .address = {}, .version = {}, .since = {}};
+  const auto json = nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return facts;
+  const auto text = [&json](const char* field) {
+    const auto found = json.find(field);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string{};
+  };
+  facts.address = text("address");
+  facts.version = text("version");
+  facts.since = text("since");
+  return facts;
+}
+
+std::string replica_value(const ReplicaFacts& facts) {
+  const nlohmann::ordered_json json{
+      {"address", facts.address}, {"version", facts.version}, {"since", facts.since}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string claim_value(std::int64_t units, WallTime at) {

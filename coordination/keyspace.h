@@ -4,6 +4,7 @@
 // person sees with `etcdctl get --prefix` is described in the README.
 //
 //   <prefix>/claims/<rule>:<resource>@<window>/<replica>-<seq>   {"units":1,"at":"…"}
+//   <prefix>/replicas/<replica> {"address":…,"version":…,"since":…}
 //
 // <resource> and <replica> are percent-encoded but for unreserved characters and `/`, so `@` ends
 // the resource and no resource's keys can lie among another's. <window> is the start of an aligned
@@ -27,9 +28,16 @@ struct ClaimKey {
   std::uint64_t seq = 0;
 };
 
+// What a replica says of itself.
+struct ReplicaFacts {
+  std::string name;
+  std::string address, version;
+  std::string since;  // RFC 3339
+};
+
 class Keyspace {
  public:
-  Keyspace(std::string prefix, std::string_view replica);
+  Keyspace(const std::string& prefix, std::string_view replica);
 
   // All claims of all resources.
   std::string all_claims() const { return claims_; }
@@ -47,14 +55,22 @@ class Keyspace {
   const std::string& owner() const { return replica_; }
   static std::optional<std::uint64_t> seq_of(std::string_view key);
 
+  // All replicas, and this one.
+  const std::string& all_replicas() const { return replicas_; }
+  std::string own_replica() const { return replicas_ + replica_; }
+  // Nothing: not a replica. What its value does not tell stays empty.
+  std::optional<ReplicaFacts> parse_replica(std::string_view key, std::string_view value) const;
+
  private:
-  const std::string claims_;   // "/weir/v1/claims/"
-  const std::string replica_;  // encoded
+  const std::string claims_;    // "/weir/v1/claims/"
+  const std::string replicas_;  // "/weir/v1/replicas/"
+  const std::string replica_;   // encoded
 };
 
 std::string percent_encode(std::string_view text);
 std::optional<std::string> percent_decode(std::string_view text);
 
+std::string replica_value(const ReplicaFacts& facts);
 std::string claim_value(std::int64_t units, WallTime at);
 // What cannot be read counts as one unit: better one too few than one too many.
 std::int64_t claimed_units(std::string_view value);

@@ -12,7 +12,6 @@ using std::chrono::seconds;
 
 constexpr seconds kAlignedUse{20};
 constexpr seconds kSlidingMargin{10};
-constexpr seconds kKeptTtl{15};
 constexpr seconds kKeptEvery{5};
 constexpr seconds kKeptMargin{3};
 // The next window's lease is asked for this long before it begins.
@@ -23,6 +22,10 @@ constexpr std::size_t kWindowsRemembered = 64;
 
 milliseconds sliding_hold(seconds window) {
   return std::clamp<milliseconds>(milliseconds{window} / 20, milliseconds{200}, seconds{2});
+}
+
+SteadyTime::duration sliding_guard(seconds window) {
+  return std::max<milliseconds>(milliseconds{10}, milliseconds{window} / 500);
 }
 
 seconds sliding_slice(seconds window) { return std::clamp(window / 10, seconds{1}, seconds{60}); }
@@ -161,6 +164,16 @@ void Leases::gone(const Shared& slot) {
   slot->state = LeaseSlot::State::over;
   slot->fence->move(SteadyTime{});
   lost_(slot);
+}
+
+std::size_t Leases::forget() {
+  const auto slots = std::exchange(slots_, {});
+  for (const auto& [key, slot] : slots) {
+    slot->state = LeaseSlot::State::over;
+    slot->fence->move(SteadyTime{});
+    for (auto& ready : std::exchange(slot->waiting, {})) ready();
+  }
+  return slots.size();
 }
 
 bool Leases::ours(LeaseId id) const {

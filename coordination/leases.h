@@ -33,8 +33,8 @@ namespace weir {
 struct LeaseSlot {
   enum class Kind { aligned, sliding, in_flight };
   enum class State { granting, ready, over };
-  Kind kind;
-  Window window;  // aligned: that; sliding: the slice
+  Kind kind = Kind::aligned;
+  Window window{};  // aligned: that; sliding: the slice
   LeaseId id = 0;
   std::chrono::seconds ttl{0};
   SteadyTime first_sent{};
@@ -51,6 +51,11 @@ struct LeaseSlot {
 // How long a sliding unit may be held before it is spent, and how claims are grouped.
 std::chrono::milliseconds sliding_hold(std::chrono::seconds window);
 std::chrono::seconds sliding_slice(std::chrono::seconds window);
+// What a sliding unit's use may take to reach the upstream, more or less: a window is counted from
+// arrival to arrival there.
+SteadyTime::duration sliding_guard(std::chrono::seconds window);
+// By then a lease that was not kept alive has ended.
+inline constexpr std::chrono::seconds kKeptTtl{15};
 
 class Leases {
  public:
@@ -66,6 +71,8 @@ class Leases {
   Shared get(Mode mode, const Window& window, const Instant& now, std::function<void()> ready);
   // The store says that it does not exist.
   void gone(const Shared& slot);
+  // The store knows none of them any more; says how many there were.
+  std::size_t forget();
   // Whether an id is one that this process has chosen, lately.
   bool ours(LeaseId id) const;
   void run(const Instant& now);

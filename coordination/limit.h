@@ -12,6 +12,9 @@ namespace weir {
 enum class Mode { started, sliding, in_flight, until_done };
 enum class Queue { fifo, fair };
 
+// Whether its units are counted in windows that begin for all replicas at once.
+inline bool aligned(Mode mode) { return mode == Mode::started || mode == Mode::until_done; }
+
 struct Limit {
   std::int64_t units = 100;         // 1 … 1,000,000,000
   std::chrono::seconds window{60};  // 1 s … 24 h; without meaning for in_flight

@@ -8,6 +8,9 @@
 
 namespace weir {
 
+// What happens to requests while the store does not answer.
+enum class OnStoreFailure { reject, share, allow };
+
 struct EtcdOptions {
   std::vector<std::string> endpoints{"http://127.0.0.1:2379"};
   std::string prefix = "/weir/v1";
@@ -19,7 +22,6 @@ struct EtcdOptions {
 
 struct CoordinationOptions {
   enum class Kind { embedded, etcd };
-  enum class OnStoreFailure { reject, share, allow };
 
   Kind kind = Kind::embedded;
   int replicas = 1;       // embedded only: this process enforces its share of limit / replicas

@@ -91,6 +91,8 @@ class VirtualWorld {
   explicit VirtualWorld(std::string_view begin, int replicas = 1,
                         std::size_t max_resources = 1000) {
     clock.set_wall(*parse_utc(begin));
+    std::vector<std::string> names;
+    for (int i = 0; i < replicas; ++i) names.push_back("r" + std::to_string(i + 1));
     for (int i = 0; i < replicas; ++i) {
       randoms_.emplace_back(17 + i);
       replicas_.push_back(
@@ -98,7 +100,7 @@ class VirtualWorld {
                                         CoordinatorOptions{.replica = "r" + std::to_string(i + 1),
                                                            .max_resources = max_resources},
                                         [this] { woken_ = true; }));
-      replicas_.back()->set_live_replicas(replicas);
+      replicas_.back()->set_replicas(names);
     }
   }
 

@@ -82,7 +82,11 @@ void Process::configure() {
   core_->configure(all, shared_.plan.max_resources, shared_.plan.max_waiting);
 }
 
-void Process::set_live_replicas(int count) { core_->set_live_replicas(count); }
+void Process::set_live_replicas(int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back("w" + std::to_string(i));
+  core_->set_replicas(names);
+}
 
 void Process::deliver(std::function<void()> what) {
   if (!alive()) return;

@@ -17,8 +17,6 @@ struct Opened {
 };
 template struct Opened<&Permit::batch_>;
 
-bool aligned(Mode mode) { return mode == Mode::started || mode == Mode::until_done; }
-
 // How long a unit may be free while somebody waits for one, without faults: a few round trips and
 // lost races.
 constexpr seconds kFree{5};
