@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 
@@ -78,7 +79,27 @@ void EtcdCluster::start(std::size_t member) {
 }
 
 void EtcdCluster::kill(std::size_t member) { members_[member].process.reset(); }
-void EtcdCluster::freeze(std::size_t member) { members_[member].process->signal(SIGSTOP); }
+
+void EtcdCluster::freeze(std::size_t member) {
+  members_[member].process->signal(SIGSTOP);
+  // Its threads stop one by one.
+  const std::string tasks = "/proc/" + std::to_string(members_[member].process->pid()) + "/task";
+  const auto all_stopped = [&tasks] {
+    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+      std::string stat;
+      std::getline(std::ifstream(task.path() / "stat"), stat);
+      const auto name_end = stat.rfind(") ");  // and then comes the state
+      if (name_end == std::string::npos || stat[name_end + 2] != 'T') return false;
+    }
+    return true;
+  };
+  const Instant deadline = std::chrono::steady_clock::now() + patience;
+  while (!all_stopped()) {
+    if (std::chrono::steady_clock::now() > deadline) throw TimedOut("etcd did not stop");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
 void EtcdCluster::thaw(std::size_t member) { members_[member].process->signal(SIGCONT); }
 void EtcdCluster::wipe(std::size_t member) { std::filesystem::remove_all(data_of(member)); }
 
