@@ -20,9 +20,9 @@ grpc::ChannelArguments arguments() {
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A member that comes back is found soon. The least is also what one attempt may take.
+  // A member that comes back is found soon. The least is what one attempt may take.
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   // Notices a silent member while a watch waits for it. etcd hangs up on pings faster than 5 s, and
   // on pings without a call.

@@ -19,7 +19,7 @@ std::string address_of(const std::string& endpoint);
 
 // http:// is spoken in the clear. https:// is trusted by tls_ca (empty: by what the system trusts),
 // with tls_cert and tls_key as our own name if they are given; files that change are taken over
-// within a minute, for connections made from then on.
+// within seconds, for connections made from then on.
 std::shared_ptr<grpc::Channel> make_channel(const std::string& endpoint,
                                             const EtcdOptions& options);
 

@@ -73,14 +73,16 @@ Use Members::use() {
 
 void Members::ended(const Use& use, const CallStatus& status) {
   const SteadyTime now = clock_.steady_now();
+  if (use.stay != stay_) return;  // of a member that was left
   if (status.ok()) return endpoints_.answered(use.member, now);
-  if (use.stay != stay_) return;
   const Fault fault = fault_of(status);
   switch (fault.member) {
     case Fault::Member::fine:
       if (fault.kind != StoreError::Kind::unknown) endpoints_.answered(use.member, now);
       return;
     case Fault::Member::timed_out:
+      // One that waited for the member first may have left it no time.
+      if (now - use.sent < options_.timeout / 2) return;
       if (endpoints_.timed_out(use.member, use.sent, now, random_.next())) {
         leave("does not answer");
       }
@@ -165,7 +167,8 @@ bool Members::version_will_do(const std::string& version) {
   if (current().version != version) {
     current().version = version;
     hooks_.warn("etcd " + current().name + " has version " + version +
-                (judgement.use == Verdict::no ? " and is not used: " : ", which ") + judgement.remark);
+                (judgement.use == Verdict::no ? " and is not used: " : ", which ") +
+                judgement.remark);
   }
   if (judgement.use == Verdict::with_a_warning) return true;
   endpoints_.refused(current_, clock_.steady_now());
