@@ -11,6 +11,10 @@ using Kind = StoreError::Kind;
 
 bool is_open(const KeyRange& range) { return range.end.size() == 1 && range.end[0] == '\0'; }
 
+bool is_empty(const KeyRange& range) {
+  return !range.end.empty() && !is_open(range) && range.end <= range.key;
+}
+
 bool contains(const KeyRange& range, std::string_view key) {
   if (range.end.empty()) return key == range.key;
   return key >= range.key && (is_open(range) || key < range.end);
@@ -53,7 +57,8 @@ const std::string& key_of(const Op& op) {
   return std::get<Delete>(op).range.key;
 }
 
-// etcd refuses a key that is put twice, and one that is both put and deleted, in whatever order.
+// etcd refuses a key that is put twice, and one that is both put and deleted, in whatever order. It
+// does not find out if the deleted range has no end: then the ops just run in order.
 bool touches_a_key_twice(std::span<const Op> ops) {
   std::vector<std::string_view> puts;
   for (const Op& op : ops) {
@@ -63,9 +68,9 @@ bool touches_a_key_twice(std::span<const Op> ops) {
   if (std::ranges::adjacent_find(puts) != puts.end()) return true;
   return std::ranges::any_of(ops, [&puts](const Op& op) {
     const auto* erase = std::get_if<Delete>(&op);
-    return erase && std::ranges::any_of(puts, [erase](std::string_view key) {
-             return contains(erase->range, key);
-           });
+    return erase && !is_open(erase->range) &&
+           std::ranges::any_of(
+               puts, [erase](std::string_view key) { return contains(erase->range, key); });
   });
 }
 
@@ -156,7 +161,7 @@ void MemoryStore::revoke(LeaseId lease, Callback<LeaseTerm> callback) {
 std::unique_ptr<Watch> MemoryStore::watch(KeyRange range, Revision from, WatchHandler handler) {
   if (from <= 0) from = revision_ + 1;
   auto watcher = std::make_shared<Watcher>(std::move(range), from, std::move(handler));
-  if (from <= compacted_) {
+  if (from <= compacted_ || is_empty(watcher->range)) {
     deliveries_.push_back({watcher, 0, {}});
   } else {
     auto change = std::ranges::lower_bound(history_, from, {},
@@ -207,7 +212,7 @@ std::pair<MemoryStore::Keys::const_iterator, MemoryStore::Keys::const_iterator> 
   if (range.end.empty()) return keys_.equal_range(range.key);
   const auto first = keys_.lower_bound(range.key);
   if (is_open(range)) return {first, keys_.end()};
-  if (range.end <= range.key) return {first, first};
+  if (is_empty(range)) return {first, first};
   return {first, keys_.lower_bound(range.end)};
 }
 

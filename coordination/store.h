@@ -65,8 +65,8 @@ struct Delete {
 using Op = std::variant<Read, Put, Delete>;
 
 // `then` if every compare holds, else `otherwise`; at most 128 of each, and no key put twice, nor
-// both put and deleted, in one branch. A transaction without an op may be answered stale: always
-// have one.
+// both put and deleted (but by a range without an end), in one branch. A transaction without an op
+// may be answered stale: always have one.
 struct Txn {
   std::vector<Compare> compares;
   std::vector<Op> then, otherwise;
@@ -118,7 +118,7 @@ struct WatchHandler {
   // All events of one revision come together, revisions in order.
   std::function<void(Revision, std::span<const WatchEvent>)> events;
   // The watch is over: what it was to begin with is compacted away, or the store was lost. Read the
-  // range and watch anew.
+  // range and watch anew. A range that holds no key at all cannot be watched: it is lost at once.
   std::function<void()> lost;
 };
 // Destroying it ends the watch: no handler is called from then on.

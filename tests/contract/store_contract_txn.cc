@@ -189,6 +189,20 @@ TEST_P(StoreContract, AKeyBothPutAndDeletedIsRefused) {
       << "the end of a range is not in it";
 }
 
+TEST_P(StoreContract, AKeyPutAndDeletedWithAllAfterItGoesTheWayOfTheOrder) {
+  if (!under_test().is_alone()) GTEST_SKIP() << "others have keys after it";
+  const std::string last(1, '\0');
+  const Revision from = put("a", "1") + 1;
+  Seen seen;
+  const auto watch = store().watch(under(""), from, seen.handler());
+  EXPECT_TRUE(txn({{}, {put_of("a", "2"), Delete{{key("a"), last}}}, {}}).succeeded);
+  EXPECT_FALSE(get("a"));
+  EXPECT_TRUE(txn({{}, {Delete{{key("a"), last}}, put_of("a", "3")}, {}}).succeeded);
+  EXPECT_EQ(at("a").version, 1);
+  wait_for([&] { return seen.steps.size() >= 2; });
+  EXPECT_EQ(seen.told(key("")), (Names{"put a=2, deleted a", "put a=3"}));
+}
+
 TEST_P(StoreContract, TheSameKeyMayBePutInBothBranches) {
   EXPECT_TRUE(txn({{}, {put_of("a", "then")}, {put_of("a", "otherwise")}}).succeeded);
   EXPECT_EQ(at("a").value, "then");

@@ -215,6 +215,15 @@ TEST_P(StoreContract, AWatchOfWhatIsCompactedAwayIsLost) {
   EXPECT_EQ(in_time.lost, 0);
 }
 
+TEST_P(StoreContract, AWatchOfARangeThatEndsBeforeItBeginsIsLost) {
+  Seen seen, same;
+  const auto watch = store().watch({key("b"), key("a")}, 0, seen.handler());
+  const auto other = store().watch({key("a"), key("a")}, 0, same.handler());
+  wait_for([&] { return seen.lost > 0 && same.lost > 0; });
+  EXPECT_EQ(seen.lost, 1);
+  EXPECT_EQ(same.lost, 1);
+}
+
 TEST_P(StoreContract, CompactionLeavesKeysAndComparesAsTheyAre) {
   const Revision created = put("a", "1");
   put("a", "2");
