@@ -3,6 +3,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "coordination/window.h"
 #include "daemon/system.h"
 
 namespace weir {
@@ -49,14 +50,6 @@ CoordinationThread::Limits limits_of(const Config& config) {
   return limits;
 }
 
-std::string rfc3339(WallTime time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
-}
-
 AccessLog access_log(Log& log) {
   return [&log](const AccessRecord& record) {
     log.info("access", {{"client", record.client},
@@ -79,8 +72,8 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
       since_(clock.wall_now()),
       loop_(clock),
       signals_(loop_.context(), SIGTERM, SIGINT, SIGHUP),
-      admin_({[this] { return phase_ == Phase::serving ? "" : "draining"; },
-              [this] { return metrics(); }, [this] { return status(); },
+      admin_({[this] { return not_ready(); }, [this] { return metrics(); },
+              [this] { return status(); }, [this] { return replicas(); },
               [this] { return to_json(config_).dump(2) + "\n"; },
               [this](ResourceQuery query) { return resource_pages_->page(std::move(query)); }}),
       drain_deadline_([this] { cut(); }),
@@ -93,10 +86,12 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
   listen_address_ = http::local_address(listeners.front());
   coordination_ = std::make_unique<CoordinationThread>(
       clock_, std::make_unique<SystemRandom>(),
-      CoordinatorOptions{.prefix = config_.coordination.etcd.prefix,
-                         .replica = config_.replica,
-                         .max_resources = config_.max_resources,
-                         .store_timeout = config_.coordination.etcd.timeout});
+      CoordinationThread::Options{
+          config_.coordination,
+          {config_.replica, listen_address_, WEIR_VERSION, utc_text(since_)},
+          config_.max_resources},
+      CoordinationThread::Notices{[this](const std::string& text) { log_.info(text); },
+                                  [this](const std::string& text) { log_.warn(text); }});
   resource_pages_ = std::make_unique<ResourcePages>(loop_, *coordination_);
   for (int listener : listeners) {
     workers_.push_back(
@@ -238,14 +233,38 @@ std::string Daemon::metrics() const {
   return metrics_text(loops, coordination_->coordinator(), stats_);
 }
 
+std::string Daemon::not_ready() const {
+  return phase_ == Phase::serving ? coordination_->not_ready() : "draining";
+}
+
 std::string Daemon::status() const {
+  const bool embedded = config_.coordination.kind == CoordinationOptions::Kind::embedded;
+  const bool store_up = coordination_->coordinator().stats().store_up;
   const nlohmann::ordered_json status{
-      {"version", WEIR_VERSION},    {"replica", config_.replica},
-      {"since", rfc3339(since_)},   {"ready", phase_ == Phase::serving},
-      {"listen", listen_address_},  {"admin", admin_address_},
-      {"workers", workers_.size()}, {"connections", connections_.load()},
+      {"version", WEIR_VERSION},
+      {"replica", config_.replica},
+      {"since", utc_text(since_)},
+      {"ready", not_ready().empty()},
+      {"listen", listen_address_},
+      {"admin", admin_address_},
+      {"workers", workers_.size()},
+      {"connections", connections_.load()},
+      {"store", {{"kind", embedded ? "embedded" : "etcd"}, {"up", store_up}}},
   };
   return status.dump(2) + "\n";
+}
+
+std::string Daemon::replicas() const {
+  auto list = nlohmann::ordered_json::array();
+  for (const ReplicaFacts& replica : coordination_->replicas()) {
+    list.push_back({{"name", replica.name},
+                    {"address", replica.address},
+                    {"version", replica.version},
+                    {"since", replica.since},
+                    {"self", replica.name == config_.replica}});
+  }
+  const nlohmann::ordered_json page{{"replicas", std::move(list)}};
+  return page.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace weir

@@ -41,8 +41,10 @@ class Daemon {
   void cut();
   void on_drained();
   void end();
+  std::string not_ready() const;  // why; empty: ready
   std::string metrics() const;
   std::string status() const;
+  std::string replicas() const;
 
   const Clock& clock_;
   Log& log_;

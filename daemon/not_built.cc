@@ -16,12 +16,6 @@ struct NotBuilt {
   std::string_view what;  // a value other than the default
 };
 
-constexpr NotBuilt kFields[] = {
-    {"coordination.kind", "etcd"},
-    {"coordination.etcd", "etcd"},
-    {"coordination.on_store_failure", "anything but reject"},
-};
-
 constexpr NotBuilt kUpstreamFields[] = {
     {"service_config", "a service config"},
     {"retry_non_idempotent", "retrying"},
@@ -46,14 +40,6 @@ void refuse_changed(const Json& value, const Json& standard, const std::string& 
   }
 }
 
-Json::json_pointer pointer_to(std::string_view path) {
-  std::string pointer = "/" + std::string(path);
-  for (char& c : pointer) {
-    if (c == '.') c = '/';
-  }
-  return Json::json_pointer(pointer);
-}
-
 }  // namespace
 
 void check_built(const Config& config, Diagnostics& errors) {
@@ -61,10 +47,6 @@ void check_built(const Config& config, Diagnostics& errors) {
   standard.upstreams.emplace_back().name = "main";
   const Json defaults = to_json(standard, Secrets::shown);
   const Json json = to_json(config, Secrets::shown);
-  for (const auto& [path, what] : kFields) {
-    Json::json_pointer pointer = pointer_to(path);
-    refuse_changed(json.at(pointer), defaults.at(pointer), std::string(path), what, errors);
-  }
   for (const auto& [name, upstream] : json.at("upstreams").items()) {
     for (const auto& [path, what] : kUpstreamFields) {
       refuse_changed(upstream.at(path), defaults.at("upstreams").at("main").at(path),

@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   std::string name;
   resources->add_option("--top", top, "How many")->check(CLI::Range(1, 100'000));
   resources->add_option("NAME", name, "A resource, as in /reports/1");
+  const CLI::App* replicas = app.add_subcommand("replicas", "The replicas that are live");
   CLI::App* check = app.add_subcommand("check", "Validate a configuration file");
   check->add_option("FILE", file, "The file")->required();
   CLI11_PARSE(app, argc, argv);
@@ -79,6 +80,7 @@ int main(int argc, char** argv) {
   if (*ready) return print_page(admin, "/readyz");
   if (*config) return print_page(admin, "/v1/config");
   if (*metrics) return print_page(admin, "/metrics");
+  if (*replicas) return print_page(admin, "/v1/replicas");
   if (*resources) {
     return print_page(admin, name.empty() ? "/v1/resources?top=" + std::to_string(top)
                                           : "/v1/resources?name=" + weir::percent_encode(name));
