@@ -29,16 +29,18 @@ bool Calls::Landing::post(std::function<void()> step) const {
 }
 
 void Calls::Landing::land() const {
-  const std::lock_guard lock(state_->mutex);
-  if (state_->open) {
-    state_->post([state = state_, id = id_] {
+  // Once it is posted the loop may destroy the call at any moment, and this with it.
+  const std::shared_ptr<State> state = state_;
+  const std::lock_guard lock(state->mutex);
+  if (state->open) {
+    state->post([state, id = id_] {
       if (!state->owner) return;
       const auto over = state->owner->under_way_.extract(id);
       if (!over.empty()) over.mapped()->finish();
     });
   }
-  --state_->in_the_air;
-  state_->landed.notify_all();
+  --state->in_the_air;
+  state->landed.notify_all();
 }
 
 Calls::Calls(Post post) : state_(std::make_shared<State>(std::move(post))) { state_->owner = this; }
