@@ -53,7 +53,7 @@ Allowance::Taken Allowance::take(const std::shared_ptr<Allowance>& self, Waiter&
       waiter.refusal = Refusal::store_unavailable;
     } else if (full && !waiter.patient) {
       waiter.refusal = Refusal::limit;
-    } else if (room_.waiting >= room_.max) {
+    } else if (full && room_.waiting >= room_.max) {
       waiter.refusal = Refusal::queue_full;
     } else {
       taken = Taken::waiting;
@@ -179,8 +179,8 @@ void Allowance::give_back(const std::shared_ptr<Batch>& batch, bool spent) {
     if (!batch->good(now)) {
       if (!spent) ++lost_;
       finish_if_over(batch);
-      ask = !finished_.empty();
-    } else if (spent && state_.contested && now.steady >= batch->pass_on_until) {
+      ask = !finished_.empty() || !line_.empty();
+    } else if (batch->recalled || (spent && !stays(*batch, now.steady))) {
       surplus_.push_back(batch);
       ask = true;
     } else {
@@ -193,6 +193,13 @@ void Allowance::give_back(const std::shared_ptr<Batch>& batch, bool spent) {
   }
   wake(woken);
   if (ask) ask_();
+}
+
+// Whether a unit that has come back is for this replica's next: not for ever where others want
+// some, nor where the limit has been lowered below what is used.
+bool Allowance::stays(const Batch& batch, SteadyTime now) const {
+  if (state_.used > state_.limit) return false;
+  return !state_.contested || now < batch.pass_on_until;
 }
 
 // Only a sliding batch's end matters to the coordinator: its keys go a window after it.
@@ -243,13 +250,22 @@ std::int64_t Allowance::withdraw(const std::shared_ptr<Batch>& batch, std::int64
   return units;
 }
 
+std::int64_t Allowance::recall(const std::shared_ptr<Batch>& batch) {
+  std::lock_guard lock(mutex_);
+  batch->recalled = true;
+  return take_back(batch);
+}
+
 std::int64_t Allowance::write_off(const std::shared_ptr<Batch>& batch) {
   std::lock_guard lock(mutex_);
-  const std::int64_t units = batch->in_hand;
+  batch->written_off = true;
+  return take_back(batch);
+}
+
+std::int64_t Allowance::take_back(const std::shared_ptr<Batch>& batch) {
+  const std::int64_t units = std::exchange(batch->in_hand, 0);
   in_hand_ -= units;
   idle_ = std::min(idle_, in_hand_);
-  batch->in_hand = 0;
-  batch->written_off = true;
   std::erase(batches_, batch);
   return units;
 }
@@ -266,6 +282,19 @@ void Allowance::refuse(Refusal why, Whom whom) {
       waiter.refusal = why;
       answer(waiter, woken);
     });
+  }
+  wake(woken);
+}
+
+void Allowance::refuse_excess() {
+  Woken woken;
+  {
+    std::lock_guard lock(mutex_);
+    while (room_.waiting > room_.max && !line_.empty()) {
+      auto& waiter = static_cast<Waiter&>(*line_.pop_last());
+      waiter.refusal = Refusal::queue_full;
+      answer(waiter, woken);
+    }
   }
   wake(woken);
 }

@@ -48,6 +48,7 @@ struct Batch {
   std::int64_t in_hand = 0;
   std::int64_t out = 0;  // with permits, and to be heard of again
   SteadyTime last_use{};
+  bool recalled = false;  // what comes back goes back
   // Set once, when nothing of it counts any more whatever its window and lease say.
   std::atomic<bool> written_off{false};
 
@@ -145,10 +146,14 @@ class Allowance {
   void bring(std::shared_ptr<Batch> batch);
   // Unspent units of the batch, at most so many: no longer to be spent here.
   std::int64_t withdraw(const std::shared_ptr<Batch>& batch, std::int64_t at_most);
+  // Its units go back one by one as they come; says how many were in hand, which go now.
+  std::int64_t recall(const std::shared_ptr<Batch>& batch);
   // None of its units is spent or comes back from here on; says how many were in hand.
   std::int64_t write_off(const std::shared_ptr<Batch>& batch);
   enum class Whom { impatient, everybody };
   void refuse(Refusal why, Whom whom);
+  // It is known now that they have to wait: the last ones are too many.
+  void refuse_excess();
   struct State {
     Mode mode = Mode::started;
     Window window{};
@@ -182,6 +187,8 @@ class Allowance {
   void hand_on(const Instant& now, Woken& woken);
   void answer(Waiter& waiter, Woken& woken);
   void finish_if_over(const std::shared_ptr<Batch>& batch);
+  bool stays(const Batch& batch, SteadyTime now) const;
+  std::int64_t take_back(const std::shared_ptr<Batch>& batch);
   bool want_ask();
   static void wake(const Woken& woken);
 

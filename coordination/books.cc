@@ -1,6 +1,17 @@
 #include "coordination/books.h"
 
+#include <algorithm>
+
 namespace weir {
+
+bool Books::knows(const std::string& key) const {
+  const auto has = [&key](const Claim& claim) {
+    return std::find(claim.keys.begin(), claim.keys.end(), key) != claim.keys.end();
+  };
+  return (pending && has(pending->claim)) || left.contains(key) ||
+         std::any_of(held.begin(), held.end(),
+                     [&has](const auto& claim) { return has(claim.second); });
+}
 
 std::int64_t Books::unrecorded() const {
   std::int64_t units = 0;

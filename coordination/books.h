@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,9 @@ struct Books {
   std::map<std::uint64_t, Claim> held;
   std::vector<std::pair<SteadyTime, std::uint64_t>> retiring;  // sliding: when which claim ends
   std::vector<Return> returns;
+  // Keys of claims that were spent before a reload changed the window or mode: they stay, and count
+  // again if that is taken back.
+  std::set<std::string> left;
   std::vector<OwnKey> orphans;  // of no claim that we hold: a late copy's
   std::optional<Pending> pending;
 
@@ -84,7 +88,6 @@ struct Books {
   SteadyTime retry_at{};  // no transaction before
   std::optional<SteadyTime> unanswered_since;
   bool store_down = false;
-  Instant down_at{};  // since when
 
   std::uint64_t taken = 0;  // at the last sample
   SteadyTime sampled_at{};
@@ -94,6 +97,8 @@ struct Books {
   std::uint64_t idle_taken = 0;  // by then
   SteadyTime wake_at = SteadyTime::max();
 
+  // Whether a key of this replica is one that it has, is about to have, or has left where it is.
+  bool knows(const std::string& key) const;
   // Units claimed that the store does not know of.
   std::int64_t unrecorded() const;
   // For the store; where it does not know of them there are simply less.

@@ -21,7 +21,7 @@ Coordinator::Coordinator(const Clock& clock, Random& random, Store& store,
       wake_(std::move(wake)),
       table_(
           clock, room_, [this](Resource& resource) { asked(resource); }, options_.max_resources),
-      leases_(health_, random, clock, options_.clock_skew,
+      leases_(health_, random, clock, Leases::Terms{options_.clock_skew, options_.kept_ttl},
               [this](const std::shared_ptr<LeaseSlot>& slot) { lease_lost(slot); }),
       unrecorded_(std::make_shared<LeaseSlot>()) {
   unrecorded_->fence = std::make_shared<Fence>(SteadyTime::max());
@@ -231,30 +231,38 @@ void Coordinator::start_watch() {
   });
 }
 
-// A full resource may have room again when a claim was deleted or shrunk; a key of ours that we do
-// not know is a late copy, which the next reading clears away.
+// A full resource may have room again when a claim was deleted or shrunk.
 void Coordinator::on_events(std::span<const WatchEvent> events) {
   for (const WatchEvent& event : events) {
     const bool freed = event.kind == WatchEvent::Kind::deleted || event.key.version > 1;
     if (!freed && Keyspace::owner_of(event.key.key) != keys_.owner()) continue;
     const auto parsed = keys_.parse_claim(event.key.key);
     if (!parsed) continue;
-    const Policy* const known_policy = find_policy(parsed->rule);
-    const Shared resource = known_policy ? table_.peek(*known_policy, parsed->resource) : nullptr;
+    const Policy* const policy = find_policy(parsed->rule);
+    const Shared resource = policy ? table_.peek(*policy, parsed->resource) : nullptr;
     if (!resource) continue;
-    Books& books = resource->books;
-    if (!event.key.key.starts_with(books.claims)) continue;
-    if (freed) books.freed_at = std::max(books.freed_at, event.key.mod_revision);
-    if (!books.full || books.stale) continue;
-    const bool known = std::any_of(books.held.begin(), books.held.end(), [&](const auto& claim) {
-      const auto& keys = claim.second.keys;
-      return std::find(keys.begin(), keys.end(), event.key.key) != keys.end();
-    });
-    if (!freed && known) continue;
-    books.stale = true;
-    tell(*resource, now());
-    again(resource);
+    if (!freed) {
+      clear_late_copy(resource, event.key);
+    } else if (event.key.key.starts_with(resource->books.claims)) {
+      Books& books = resource->books;
+      books.freed_at = std::max(books.freed_at, event.key.mod_revision);
+      if (!books.full || books.stale) continue;
+      books.stale = true;
+      tell(*resource, now());
+      again(resource);
+    }
   }
+}
+
+// A key of ours that we do not know is a copy of a transaction that was given up, or that was sent
+// twice and whose units have gone back since. Nobody will spend it, so it goes; but for those of
+// windows that are over, whose claims are no longer known and may still count for others.
+void Coordinator::clear_late_copy(const Shared& resource, const KeyValue& entry) {
+  Books& books = resource->books;
+  if (!entry.key.starts_with(books.claims) || books.knows(entry.key)) return;
+  if (entry.mod_revision <= books.read_at || !leases_.ours(entry.lease)) return;
+  books.orphans.push_back({entry.key, entry.lease});
+  again(resource);
 }
 
 }  // namespace weir

@@ -37,6 +37,8 @@ struct CoordinatorOptions {
   std::size_t max_resources = 100'000;
   std::chrono::milliseconds store_timeout{1'000};  // one transaction
   std::chrono::seconds clock_skew{40};             // how far the replicas' wall clocks may be apart
+  // How long an in_flight lease lasts without being kept alive.
+  std::chrono::seconds kept_ttl{15};
   OnStoreFailure on_store_failure = OnStoreFailure::reject;
 };
 
@@ -122,6 +124,7 @@ class Coordinator {
   void sample_rate(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   void note_returns(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   void withdraw_idle(Resource& resource, const Allowance::Demand& demand, const Instant& now);
+  void withdraw_excess(Resource& resource);
   void check_store(Resource& resource, const Instant& now);
   bool claim_alone(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   bool give_back(const Shared& resource);
@@ -131,6 +134,8 @@ class Coordinator {
   void close_books(Resource& resource);
   std::int64_t withdraw(Resource& resource, Claim& claim, std::int64_t units);
   std::int64_t own_share(const Limit& limit) const;
+  bool may_begin_alone(const Books& books, const Instant& now) const;
+  bool keeps_to_share(const Books& books, const Instant& now) const;
   std::optional<SteadyTime> closed_until(const Books& books, const Instant& now) const;
   void full(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   void shrink_claim(const Shared& resource);
@@ -148,6 +153,7 @@ class Coordinator {
   void probe();
   void start_watch();
   void on_events(std::span<const WatchEvent> events);
+  void clear_late_copy(const Shared& resource, const KeyValue& entry);
 
   const Clock& clock_;
   Random& random_;
@@ -159,8 +165,10 @@ class Coordinator {
   CoordinatorStats stats_;
   ForwardTime forward_;
   int live_replicas_ = 1;
-  std::optional<int> own_index_;        // among them; nothing: not known
-  std::optional<Instant> replaced_at_;  // the store, last
+  std::optional<int> own_index_;  // among them; nothing: not known
+  // Of the store, the last time:
+  std::optional<Instant> down_at_, replaced_at_;
+  Instant back_at_{};
 
   mutable std::mutex policies_mutex_;
   std::map<std::string, std::unique_ptr<Policy>> policies_;  // guarded by policies_mutex_

@@ -15,23 +15,10 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds kProbeEvery{400};
+// Within this time of each other replicas notice that the store is away, or back.
+constexpr seconds kNoticed{5};
 // The wall clock may be set, and replicas come and go.
 constexpr seconds kLookAgain{1};
-
-// Whether nothing that was claimed through the store before it went away counts any more.
-bool may_begin_alone(const Books& books, const Instant& now) {
-  switch (books.limit.mode) {
-    case Mode::started:
-    case Mode::until_done:
-      return books.window.start >= books.down_at.wall;
-    case Mode::sliding:
-      return now.steady >=
-             books.down_at.steady + books.limit.window + sliding_guard(books.limit.window);
-    case Mode::in_flight:
-      break;
-  }
-  return now.steady >= books.down_at.steady + kKeptTtl;
-}
 
 }  // namespace
 
@@ -40,10 +27,12 @@ void Coordinator::store_went_down(SteadyTime now) {
   stats_.down_since = now.time_since_epoch().count();
   stats_.store_up = false;
   probe_at_ = now;
+  down_at_ = this->now();
   for (const Shared& resource : table_.all()) again(resource);
 }
 
 void Coordinator::store_came_back() {
+  back_at_ = now();
   const SteadyTime::rep since = stats_.down_since;
   stats_.degraded_before += clock_.steady_now().time_since_epoch().count() - since;
   stats_.store_up = true;
@@ -71,12 +60,15 @@ void Coordinator::store_replaced() {
   replaced_at_ = now();
   stats_.leases_lost += leases_.forget();
   for (const Shared& resource : table_.all()) {
-    for (auto& [number, claim] : resource->books.held) {
-      const std::int64_t spent = claim.units() - resource->allowance()->write_off(claim.batch);
-      resource->policy().lost += static_cast<std::uint64_t>(spent);  // the rest with the books
+    Books& books = resource->books;
+    for (auto& [number, claim] : books.held) {
+      resource->allowance()->write_off(claim.batch);
+      resource->policy().lost += static_cast<std::uint64_t>(claim.units());
     }
+    books.held.clear();
     close_books(*resource);
-    resource->books.open = false;
+    books.left.clear();
+    books.open = false;
     again(resource);
   }
 }
@@ -91,8 +83,38 @@ void Coordinator::check_store(Resource& resource, const Instant& now) {
     if (now.steady < until) return wake_at(resource, until);
   }
   books.store_down = true;
-  books.down_at = now;
   tell(resource, now);
+}
+
+// Whether nothing that was claimed through the store before it went away counts any more.
+bool Coordinator::may_begin_alone(const Books& books, const Instant& now) const {
+  switch (books.limit.mode) {
+    case Mode::started:
+    case Mode::until_done:
+      return books.window.start >= down_at_->wall;
+    case Mode::sliding:
+      return now.steady >=
+             down_at_->steady + books.limit.window + sliding_guard(books.limit.window);
+    case Mode::in_flight:
+      break;
+  }
+  return now.steady >= down_at_->steady + options_.kept_ttl;
+}
+
+// Whether others may have taken units without the store that still count: then what this replica
+// has, from the store or not, must stay within its share.
+bool Coordinator::keeps_to_share(const Books& books, const Instant& now) const {
+  if (options_.on_store_failure != OnStoreFailure::share || !down_at_) return false;
+  switch (books.limit.mode) {
+    case Mode::started:
+    case Mode::until_done:
+      return down_at_->wall <= books.window.start + kNoticed && books.window.start < back_at_.wall;
+    case Mode::sliding:
+      return now.steady < back_at_.steady + books.limit.window + kNoticed;
+    case Mode::in_flight:
+      break;
+  }
+  return books.unrecorded() > 0 || now.steady < back_at_.steady + options_.kept_ttl;
 }
 
 // What this replica may use of a limit without the store: 0 if it is not known who shares it.
@@ -125,6 +147,7 @@ bool Coordinator::claim_alone(Resource& resource, const Allowance::Demand& deman
     resource.allowance()->refuse(Refusal::store_unavailable, Allowance::Whom::everybody);
     return goes_on;
   }
+  if (!health_.down() && !goes_on) return false;  // about to be known here too
   if (share && !goes_on && !may_begin_alone(books, now)) {
     resource.allowance()->refuse(Refusal::store_unavailable, Allowance::Whom::impatient);
     wake_at(resource, now.steady + kLookAgain);
@@ -148,6 +171,7 @@ bool Coordinator::claim_alone(Resource& resource, const Allowance::Demand& deman
     claim.unrecorded = units;
     claim.lease = unrecorded_;
     granted(resource, std::move(claim), now.steady);
+    again(resource.shared_from_this());
   }
   return goes_on;
 }
@@ -165,7 +189,7 @@ std::optional<SteadyTime> Coordinator::closed_until(const Books& books, const In
       until = replaced_at_->steady + books.limit.window + sliding_guard(books.limit.window);
       break;
     case Mode::in_flight:
-      until = replaced_at_->steady + kKeptTtl;
+      until = replaced_at_->steady + options_.kept_ttl;
       break;
   }
   if (now.steady >= until) return std::nullopt;

@@ -69,7 +69,9 @@ void Coordinator::on_answer(const Shared& resource, std::uint64_t number,
           resource->policy().returned += static_cast<std::uint64_t>(part.units);
         }
       }
-      if (books.held.empty() && !aligned(books.limit.mode)) resource->remembered_until = 0;
+      if (books.held.empty() && books.left.empty() && !aligned(books.limit.mode)) {
+        resource->remembered_until = 0;
+      }
     }
   }
   again(resource);
@@ -166,11 +168,9 @@ void Coordinator::take_reading(Resource& resource, const TxnAnswer& answer) {
   books.full = false;
   next_seq_ = std::max(next_seq_, reading.own_seq + 1);
   for (const KeyValue* entry : reading.own) {
-    const bool held = std::any_of(books.held.begin(), books.held.end(), [&](const auto& claim) {
-      const auto& keys = claim.second.keys;
-      return std::find(keys.begin(), keys.end(), entry->key) != keys.end();
-    });
-    if (!held && leases_.ours(entry->lease)) books.orphans.push_back({entry->key, entry->lease});
+    if (!books.knows(entry->key) && leases_.ours(entry->lease)) {
+      books.orphans.push_back({entry->key, entry->lease});
+    }
   }
 }
 
@@ -199,8 +199,11 @@ void Coordinator::tell(Resource& resource, const Instant& now) {
       resource.remembered_until = books.window.end().time_since_epoch().count();
     }
   } else if (books.limit.mode == Mode::sliding) {
-    state.more_at = now.wall + (books.retiring.empty() ? WallTime::duration{books.limit.window}
-                                                       : books.retiring.front().first - now.steady);
+    WallTime::duration wait{books.limit.window};
+    if (!books.retiring.empty()) {
+      wait = std::min<WallTime::duration>(wait, books.retiring.front().first - now.steady);
+    }
+    state.more_at = now.wall + wait;
   }
   resource.allowance()->set(state);
 }

@@ -36,6 +36,7 @@ void Coordinator::turn(const Shared& resource) {
   sample_rate(*resource, demand, now);
   note_returns(*resource, demand, now);
   withdraw_idle(*resource, demand, now);
+  withdraw_excess(*resource);
   check_store(*resource, now);
   const bool alone = claim_alone(*resource, demand, now);
   if ((books.pending && books.pending->under_way) || health_.down()) return;
@@ -62,38 +63,41 @@ void Coordinator::roll(Resource& resource, const Instant& now) {
   const Window window =
       aligned(limit.mode) ? window_at(now.wall, limit.window) : Window{WallTime{}, limit.window};
   const bool same = books.open && books.limit.mode == limit.mode && books.window == window;
-  if (books.limit.units != limit.units) books.full = false;
-  books.limit = limit;
-  if (same) return;
+  const bool other_rule =
+      books.open && (books.limit.mode != limit.mode || books.limit.window != limit.window);
+  const bool other_units = std::exchange(books.limit, limit).units != limit.units;
+  if (same) {
+    if (!other_units) return;
+    books.full = false;
+    return tell(resource, now);
+  }
   close_books(resource);
+  if (!other_rule) books.left.clear();
   books.open = true;
   books.window = window;
   books.claims = keys_.claims_of(resource.policy().name(), resource.name(), limit.mode, window);
   tell(resource, now);
 }
 
-// What was claimed in a window that is over runs out by itself. in_flight has no such end: its keys
-// are deleted when a reload changes the mode.
+// What was claimed in a window that is over runs out by itself. in_flight has no such end: when a
+// reload changes the mode, each of its units goes back when its request has ended.
 void Coordinator::close_books(Resource& resource) {
   Books& books = resource.books;
   Allowance& allowance = *resource.allowance();
-  std::vector<OwnKey> kept_alive;
-  for (auto& [number, claim] : books.held) {
-    resource.policy().lost += static_cast<std::uint64_t>(allowance.write_off(claim.batch));
-    if (claim.lease->kind == LeaseSlot::Kind::in_flight) {
-      for (std::string& key : claim.keys) kept_alive.push_back({std::move(key), claim.lease->id});
-    }
-  }
-  while (!kept_alive.empty()) {
-    const std::size_t some = std::min(kept_alive.size(), kMaxKeys);
-    const std::size_t rest = kept_alive.size() - some;
-    health_.txn(delete_txn(books.claims, std::span{kept_alive}.subspan(rest)),
-                [](Answer<TxnAnswer>) {});
-    kept_alive.resize(rest);
-  }
-  books.held.clear();
-  books.retiring.clear();
   books.returns.clear();
+  for (auto& [number, claim] : books.held) {
+    if (claim.lease->kind == LeaseSlot::Kind::in_flight) {
+      const std::int64_t unspent = allowance.recall(claim.batch);
+      if (unspent > 0) books.returns.push_back({number, unspent, Return::Why::unspent});
+      continue;
+    }
+    resource.policy().lost += static_cast<std::uint64_t>(allowance.write_off(claim.batch));
+    books.left.insert(claim.keys.begin(), claim.keys.end());
+  }
+  std::erase_if(books.held, [](const auto& claim) {
+    return claim.second.lease->kind != LeaseSlot::Kind::in_flight;
+  });
+  books.retiring.clear();
   books.orphans.clear();
   if (books.pending && books.pending->under_way) --under_way_;
   books.pending.reset();
@@ -185,6 +189,16 @@ void Coordinator::withdraw_idle(Resource& resource, const Allowance::Demand& dem
   wake_at(resource, books.idle_since + period);
 }
 
+// The limit was lowered: what was not spent by then goes back.
+void Coordinator::withdraw_excess(Resource& resource) {
+  Books& books = resource.books;
+  std::int64_t excess = books.account.used - books.limit.units;
+  for (const Return& part : books.returns) excess -= part.units;
+  for (auto claim = books.held.rbegin(); claim != books.held.rend() && excess > 0; ++claim) {
+    if (claim->second.unrecorded == 0) excess -= withdraw(resource, claim->second, excess);
+  }
+}
+
 // True: a transaction is on its way.
 bool Coordinator::give_back(const Shared& resource) {
   Books& books = resource->books;
@@ -247,6 +261,7 @@ void Coordinator::full(Resource& resource, const Allowance::Demand& demand, cons
   }
   tell(resource, now);
   resource.allowance()->refuse(Refusal::limit, Allowance::Whom::impatient);
+  resource.allowance()->refuse_excess();
   if (demand.waiting > 0 && aligned(books.limit.mode)) {
     wake_at(resource,
             now.steady + std::min<SteadyTime::duration>(books.window.end() - now.wall, kLookAgain));
@@ -277,9 +292,11 @@ void Coordinator::claim(const Shared& resource, const Allowance::Demand& demand,
   }
   std::int64_t units = claim_size(facts);
   const std::optional<SteadyTime> closed = closed_until(books, now);
-  // As long as there are units of which the others do not know, everybody keeps to its share.
-  if (options_.on_store_failure == OnStoreFailure::share && books.unrecorded() > 0) {
+  bool kept_to_share = false;
+  if (units > 0 && keeps_to_share(books, now)) {
     units = std::clamp<std::int64_t>(own_share(books.limit) - held, 0, units);
+    kept_to_share = units == 0;
+    wake_at(*resource, now.steady + kLookAgain);
   }
   std::shared_ptr<LeaseSlot> lease;
   if (units > 0 && !closed) {
@@ -291,7 +308,7 @@ void Coordinator::claim(const Shared& resource, const Allowance::Demand& demand,
           again(shared);
         });
   }
-  if (facts.used >= facts.limit || closed || (units > 0 && !lease)) {
+  if (facts.used >= facts.limit || closed || kept_to_share || (units > 0 && !lease)) {
     if (closed) wake_at(*resource, *closed);
     return full(*resource, demand, now);
   }

@@ -30,9 +30,9 @@ SteadyTime::duration sliding_guard(seconds window) {
 
 seconds sliding_slice(seconds window) { return std::clamp(window / 10, seconds{1}, seconds{60}); }
 
-Leases::Leases(Store& store, Random& random, const Clock& clock, seconds skew,
+Leases::Leases(Store& store, Random& random, const Clock& clock, Terms terms,
                std::function<void(const Shared&)> lost)
-    : store_(store), random_(random), clock_(clock), skew_(skew), lost_(std::move(lost)) {}
+    : store_(store), random_(random), clock_(clock), terms_(terms), lost_(std::move(lost)) {}
 
 Leases::Shared Leases::get(Mode mode, const Window& window, const Instant& now,
                            std::function<void()> ready) {
@@ -85,7 +85,7 @@ Leases::Shared Leases::make(const Key& key, LeaseSlot::Kind kind, const Window& 
   switch (kind) {
     case LeaseSlot::Kind::aligned:
       use = window.end() - now.wall + kAlignedUse;
-      slot->ttl = ceil<seconds>(window.end() - now.wall) + kAlignedUse + skew_;
+      slot->ttl = ceil<seconds>(window.end() - now.wall) + kAlignedUse + terms_.skew;
       if (const auto known = use_until_.find(key); known != use_until_.end()) {
         use = known->second - now.steady;
       }
@@ -97,8 +97,8 @@ Leases::Shared Leases::make(const Key& key, LeaseSlot::Kind kind, const Window& 
       slot->claims_until = now.steady + window.length;
       break;
     case LeaseSlot::Kind::in_flight:
-      use = kKeptTtl - kKeptMargin;
-      slot->ttl = kKeptTtl;
+      use = terms_.kept - kKeptMargin;
+      slot->ttl = terms_.kept;
       slot->claims_until = SteadyTime::max();
       break;
   }

@@ -54,15 +54,16 @@ std::chrono::seconds sliding_slice(std::chrono::seconds window);
 // What a sliding unit's use may take to reach the upstream, more or less: a window is counted from
 // arrival to arrival there.
 SteadyTime::duration sliding_guard(std::chrono::seconds window);
-// By then a lease that was not kept alive has ended.
-inline constexpr std::chrono::seconds kKeptTtl{15};
 
 class Leases {
  public:
   using Shared = std::shared_ptr<LeaseSlot>;
+  struct Terms {
+    std::chrono::seconds skew;  // how far the replicas' wall clocks may be apart
+    std::chrono::seconds kept;  // the TTL of the one that is kept alive
+  };
   // `lost` is called for a lease that ended, or may have, before its time.
-  // `skew` is how far the replicas' wall clocks may be apart.
-  Leases(Store& store, Random& random, const Clock& clock, std::chrono::seconds skew,
+  Leases(Store& store, Random& random, const Clock& clock, Terms terms,
          std::function<void(const Shared&)> lost);
 
   // The lease for a claim made now. One that is not ready calls `ready` once when it is. nullptr:
@@ -93,7 +94,7 @@ class Leases {
   Store& store_;
   Random& random_;
   const Clock& clock_;
-  const std::chrono::seconds skew_;
+  const Terms terms_;
   const std::function<void(const Shared&)> lost_;
   std::map<Key, Shared> slots_;
   // Aligned windows: how long each may be used, as foreseen when it was first used. The latest few.

@@ -30,6 +30,13 @@ Line::Place* Line::pop() {
   return place;
 }
 
+Line::Place* Line::pop_last() {
+  if (round_.empty()) return nullptr;
+  Place* const place = round_.back().last;
+  remove(*place);
+  return place;
+}
+
 void Line::remove(Place& place) {
   auto& queue = *static_cast<PerTenant*>(place.queue_);
   (place.previous_ ? place.previous_->next_ : queue.first) = place.next_;

@@ -36,6 +36,8 @@ class Line {
   void push(Place& place, std::string_view tenant, Queue order);
   // The next one, taken out; nullptr: nobody waits.
   Place* pop();
+  // The one who came last, or among tenants the last of one; nullptr: nobody waits.
+  Place* pop_last();
   void remove(Place& place);
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }

@@ -6,8 +6,9 @@ namespace {
 // Below this many names one lock is as good as several, and the oldest of all can be found.
 constexpr std::size_t kWorthSharding = 4096;
 constexpr std::size_t kShards = 16;
-// How many of the least recently used are looked at for one that can be forgotten.
-constexpr int kLooks = 8;
+// How many of the least recently used are looked at for one that can be forgotten. Those that
+// cannot go to the other end, so that the next look meets others.
+constexpr int kLooks = 32;
 
 }  // namespace
 
@@ -63,13 +64,15 @@ std::shared_ptr<Resource> ResourceTable::insert(Shard& shard, Policy& policy,
 
 bool ResourceTable::make_room(Shard& shard) {
   const auto now = clock_.wall_now().time_since_epoch().count();
-  int looks = kLooks;
-  for (auto place = shard.order.end(); place != shard.order.begin() && looks-- > 0;) {
-    Resource& resource = **--place;
-    if (resource.remembered_until > now || !resource.allowance_.idle()) continue;
-    // Somebody still has it, be it a request that was sent long ago: there must never be two of one
-    // name, each taking the other's claims for left-overs.
-    if (place->use_count() > 1) continue;
+  for (int looks = 0; looks < kLooks && !shard.order.empty(); ++looks) {
+    const auto place = std::prev(shard.order.end());
+    Resource& resource = **place;
+    // Somebody may still have it, be it a request that was sent long ago: there must never be two
+    // of one name, each taking the other's claims for left-overs.
+    if (resource.remembered_until > now || place->use_count() > 1 || !resource.allowance_.idle()) {
+      shard.order.splice(shard.order.begin(), shard.order, place);
+      continue;
+    }
     shard.by_name.erase(Name{&resource.policy_, resource.name_});
     shard.order.erase(place);
     --size_;

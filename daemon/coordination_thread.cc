@@ -15,7 +15,10 @@ CoordinatorOptions coordinator_options(const CoordinationThread::Options& option
                             .max_resources = options.max_resources,
                             .store_timeout = options.store.etcd.timeout,
                             .on_store_failure = options.store.on_store_failure};
-  if (embedded(options.store)) result.clock_skew = std::chrono::seconds{0};  // one clock
+  if (embedded(options.store)) {  // one clock, and a store that ends with the process
+    result.clock_skew = std::chrono::seconds{0};
+    result.kept_ttl = std::chrono::hours{24 * 365};
+  }
   return result;
 }
 

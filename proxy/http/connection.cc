@@ -107,7 +107,11 @@ std::optional<LocalReply> Connection::judge(const HeadReader::Result& result) {
     return LocalReply{Denial::connect_method, "this is no forward proxy"};
   }
   const Field* expect = request_.find(Known::expect);
-  if (expect && !equal_ignoring_case(expect->value, "100-continue")) {
+  const bool other =
+      expect && std::ranges::any_of(request_.fields, [](const Field& field) {
+        return field.known == Known::expect && !equal_ignoring_case(field.value, "100-continue");
+      });
+  if (other) {
     return LocalReply{Denial::unknown_expectation, "only 100-continue is known"};
   }
   expects_continue_ = expect && request_.minor_version == 1 && !body_.done();

@@ -99,6 +99,9 @@ TEST_F(AllowanceTest, UnitsOfAWindowThatIsOverAreLost) {
 
 TEST_F(AllowanceTest, MoreThanMayWaitAreTurnedAway) {
   room.max = 1;
+  Allowance::State full;
+  full.full = true;
+  self->set(full);
   const auto one = ask();
   const auto two = ask();
   EXPECT_TRUE(one->waiting());

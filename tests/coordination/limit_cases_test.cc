@@ -334,6 +334,9 @@ TEST(Reload, WaitersAreServedUnderANewMode) {
   EXPECT_EQ(started(requests), 1);
   world.limit(limit_of(2));
   EXPECT_EQ(started(requests), 3);
+  EXPECT_EQ(world.keys("/weir/v1/claims/default:/a@in_flight/").size(), 1u) << "still served";
+  requests.front()->finish();
+  world.settle();
   EXPECT_TRUE(world.keys("/weir/v1/claims/default:/a@in_flight/").empty());
 }
 

@@ -42,6 +42,52 @@ class SeededRandom final : public Random {
   std::uint64_t state_;
 };
 
+// A way to a store that can be cut: then every call is refused at once, and watches are lost.
+class CutStore final : public Store {
+ public:
+  explicit CutStore(Store& store) : store_(&store) {}
+  void cut() {
+    cut_ = true;
+    for (const auto& lost : std::exchange(lost_, {})) lost();
+  }
+  void mend() { cut_ = false; }
+  void lead_to(Store& store) { store_ = &store; }
+  int calls() const { return calls_; }
+  const std::vector<Txn>& sent() const { return sent_; }
+
+  void txn(Txn txn, Callback<TxnAnswer> callback) override {
+    sent_.push_back(txn);
+    if (!refused(callback)) store_->txn(std::move(txn), std::move(callback));
+  }
+  void grant(LeaseId lease, std::chrono::seconds ttl, Callback<LeaseTerm> callback) override {
+    if (!refused(callback)) store_->grant(lease, ttl, std::move(callback));
+  }
+  void keep_alive(LeaseId lease, Callback<LeaseTerm> callback) override {
+    if (!refused(callback)) store_->keep_alive(lease, std::move(callback));
+  }
+  void revoke(LeaseId lease, Callback<LeaseTerm> callback) override {
+    if (!refused(callback)) store_->revoke(lease, std::move(callback));
+  }
+  std::unique_ptr<Watch> watch(KeyRange range, Revision from, WatchHandler handler) override {
+    lost_.push_back(handler.lost);
+    return store_->watch(std::move(range), from, std::move(handler));
+  }
+
+ private:
+  template <class T>
+  bool refused(const Callback<T>& callback) {
+    ++calls_;
+    if (cut_) callback(StoreError{StoreError::Kind::not_applied, "cut"});
+    return cut_;
+  }
+
+  Store* store_;
+  bool cut_ = false;
+  int calls_ = 0;
+  std::vector<Txn> sent_;
+  std::vector<std::function<void()>> lost_;
+};
+
 // One request: asks when made, remembers when it was let through.
 class Request {
  public:
@@ -88,18 +134,20 @@ class VirtualWorld {
   using Requests = std::vector<std::unique_ptr<Request>>;
 
   // "2026-11-18T12:00:30Z"
-  explicit VirtualWorld(std::string_view begin, int replicas = 1,
-                        std::size_t max_resources = 1000) {
+  explicit VirtualWorld(std::string_view begin, int replicas = 1, std::size_t max_resources = 1000,
+                        OnStoreFailure on_store_failure = OnStoreFailure::reject) {
     clock.set_wall(*parse_utc(begin));
     std::vector<std::string> names;
     for (int i = 0; i < replicas; ++i) names.push_back("r" + std::to_string(i + 1));
     for (int i = 0; i < replicas; ++i) {
       randoms_.emplace_back(17 + i);
-      replicas_.push_back(
-          std::make_unique<Coordinator>(clock, randoms_.back(), store,
-                                        CoordinatorOptions{.replica = "r" + std::to_string(i + 1),
-                                                           .max_resources = max_resources},
-                                        [this] { woken_ = true; }));
+      ways_.emplace_back(store);
+      replicas_.push_back(std::make_unique<Coordinator>(
+          clock, randoms_.back(), ways_.back(),
+          CoordinatorOptions{.replica = names[static_cast<std::size_t>(i)],
+                             .max_resources = max_resources,
+                             .on_store_failure = on_store_failure},
+          [this] { woken_ = true; }));
       replicas_.back()->set_replicas(names);
     }
   }
@@ -109,6 +157,23 @@ class VirtualWorld {
     settle();
   }
   Coordinator& replica(std::size_t index = 0) { return *replicas_[index]; }
+  CutStore& way(std::size_t replica = 0) { return ways_[replica]; }
+  void cut_all() {
+    for (CutStore& way : ways_) way.cut();
+  }
+  void mend_all() {
+    for (CutStore& way : ways_) way.mend();
+  }
+  // By an empty one, as its owner is told.
+  void replace_store() {
+    replaced_ = std::make_unique<MemoryStore>(clock);
+    for (std::size_t i = 0; i < ways_.size(); ++i) {
+      ways_[i].cut();
+      ways_[i].mend();
+      ways_[i].lead_to(*replaced_);
+      replicas_[i]->store_replaced();
+    }
+  }
 
   // Without letting time pass, and without a look by the coordinator.
   std::unique_ptr<Request> ask(std::string_view resource, std::size_t replica = 0,
@@ -175,6 +240,8 @@ class VirtualWorld {
  private:
   bool woken_ = false;
   std::deque<SeededRandom> randoms_;
+  std::deque<CutStore> ways_;
+  std::unique_ptr<MemoryStore> replaced_;
   std::vector<std::unique_ptr<Coordinator>> replicas_;
 };
 

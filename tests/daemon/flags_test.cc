@@ -139,9 +139,12 @@ TEST(FlagErrors, AreNotBlamedForTheSectionAround) {
              "none is main"});
 }
 
-TEST(FlagErrors, SayThatEtcdIsNotBuilt) {
-  EXPECT_EQ(load(kUpstream, {"--etcd", "http://a:2379,http://b:2379"}).errors,
-            Errors{"--etcd: etcd is not built into this version"});
+TEST(Flags, EtcdTurnsItsCoordinationOn) {
+  const Loaded loaded = load(kUpstream, {"--etcd", "http://a:2379,http://b:2379"});
+  ASSERT_EQ(loaded.errors, Errors{});
+  EXPECT_EQ(loaded.config->coordination.kind, CoordinationOptions::Kind::etcd);
+  EXPECT_EQ(loaded.config->coordination.etcd.endpoints,
+            (std::vector<std::string>{"http://a:2379", "http://b:2379"}));
 }
 
 TEST(FlagErrors, WithoutAFileNameTheFieldThatIsMissing) {

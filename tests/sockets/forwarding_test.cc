@@ -179,6 +179,13 @@ TEST_F(Forwarding, AnUnknownExpectationGets417) {
   EXPECT_EQ(upstream_.connections(), 0);
 }
 
+TEST_F(Forwarding, AnUnknownExpectationBesideAKnownOneGets417) {
+  client_.send(lines({"POST / HTTP/1.1", "Host: h", "Expect: 100-continue", "Expect: miracles",
+                      "Content-Length: 0"}));
+  expect_problem(client_.read_answer(), 417);
+  EXPECT_EQ(upstream_.connections(), 0);
+}
+
 TEST(ForwardingAnswers, StatusAndFieldsReachTheClientInOrderAndUnchanged) {
   FakeUpstream upstream(
       serve(answer(418, "short and stout",
