@@ -120,6 +120,17 @@ TEST(EtcdMembers, EveryCallEndsWithItsTimeout) {
   EXPECT_TRUE(loop.put_at_last("a", kSoon));
 }
 
+TEST(EtcdMembers, AWatchThatIsNotBegunInTimeIsLost) {
+  EtcdCluster cluster;
+  EtcdLoop loop(options_for(cluster.endpoints()));
+  ASSERT_TRUE(is_done(loop.put("a")));
+  cluster.freeze(0);
+  Seen seen;
+  const auto watch = loop.store().watch(keys_under("a"), 0, seen.handler());
+  EXPECT_TRUE(loop.run_until([&] { return seen.lost == 1; }, 5s)) << "sooner than by a ping";
+  cluster.thaw(0);
+}
+
 TEST(EtcdMembers, ASilentMemberIsNoticedByAWatchAlone) {
   EtcdCluster cluster;
   EtcdLoop loop(options_for(cluster.endpoints()));
@@ -180,7 +191,7 @@ TEST_F(EtcdThreeMembers, AFrozenMemberIsLeft) {
   for (std::size_t member = 0; member < 3; ++member) {
     SCOPED_TRACE("frozen " + std::to_string(member));
     cluster_.freeze(member);
-    EXPECT_TRUE(loop.put_at_last("b", kSoon));
+    EXPECT_TRUE(loop.put_at_last("b", 6s)) << "sooner than by a ping that is not answered";
     cluster_.thaw(member);
     cluster_.wait_until_healthy();
   }
