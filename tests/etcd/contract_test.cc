@@ -29,7 +29,7 @@ const auto* const registered = testing::AddGlobalTestEnvironment(&shared_etcd())
 
 class EtcdUnderTest final : public StoreUnderTest {
  public:
-  EtcdUnderTest() : loop_(test::options_for(shared_etcd().get().endpoints())) {}
+  EtcdUnderTest() : loop_(options()) {}
 
   Store& store() override { return loop_.store(); }
   bool run_until(const std::function<bool()>& done) override { return loop_.run_until(done); }
@@ -43,6 +43,13 @@ class EtcdUnderTest final : public StoreUnderTest {
   }
 
  private:
+  // Time enough on a slow machine: what is tested here is not speed.
+  static EtcdOptions options() {
+    EtcdOptions options = test::options_for(shared_etcd().get().endpoints());
+    options.timeout = std::chrono::seconds{10};
+    return options;
+  }
+
   static inline int last_prefix_ = 0;
   static inline LeaseId last_lease_ = 0;
   test::EtcdLoop loop_;

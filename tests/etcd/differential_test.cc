@@ -128,6 +128,13 @@ class EtcdDifferential : public testing::Test {
     return given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   }
 
+  // Time enough on a slow machine: what is tested here is not speed.
+  EtcdOptions options() const {
+    EtcdOptions options = options_for(cluster_.endpoints());
+    options.timeout = 10s;
+    return options;
+  }
+
   std::uint64_t below(std::uint64_t bound) { return random_.below(bound); }
   bool once_in(std::uint64_t times) { return below(times) == 0; }
 
@@ -265,7 +272,7 @@ class EtcdDifferential : public testing::Test {
   const std::uint64_t seed_ = choose_seed();
   SeededRandom random_{seed_};
   EtcdCluster cluster_;
-  EtcdLoop loop_{options_for(cluster_.endpoints())};
+  EtcdLoop loop_{options()};
   StillClock clock_;
   MemoryStore memory_{clock_, {.history = 1'000'000}};
   Revision base_ = 0;

@@ -81,4 +81,14 @@ bool EtcdLoop::put_at_last(const std::string& key, Span timeout) {
   return false;
 }
 
+bool EtcdLoop::put_until(const std::function<bool()>& done, const Callback<TxnAnswer>& callback) {
+  const SteadyTime deadline = clock_.steady_now() + patience;
+  while (!done()) {
+    if (clock_.steady_now() >= deadline) return false;
+    store_->txn({{}, {Put{"a", "v"}}, {}}, callback);
+    run_for(50ms);
+  }
+  return true;
+}
+
 }  // namespace weir::test

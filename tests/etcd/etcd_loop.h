@@ -54,6 +54,8 @@ class EtcdLoop {
   Answer<LeaseTerm> keep_alive(LeaseId lease);
   // Asks again until it is done, as whoever uses a store does; false if it never was.
   bool put_at_last(const std::string& key, Span timeout = patience);
+  // Puts without end, whatever the answers, until `done` holds.
+  bool put_until(const std::function<bool()>& done, const Callback<TxnAnswer>& callback = nullptr);
 
   // What was told.
   std::vector<std::string> warnings, downs;

@@ -89,6 +89,24 @@ TEST_F(EtcdLifetime, WhatAHandlerOwnsIsReleasedWithTheWatch) {
   EXPECT_TRUE(observer.expired());
 }
 
+// Both revisions come in one response.
+TEST_F(EtcdLifetime, AHandlerThatDestroysItsWatchIsToldNothingMore) {
+  EtcdLoop loop(options_for(cluster_->endpoints()));
+  const Revision first = std::get<TxnAnswer>(loop.put("b", "1")).revision;
+  ASSERT_TRUE(loop.put_at_last("b"));
+  int told = 0;
+  std::unique_ptr<Watch> watch;
+  watch = loop.store().watch({"b", ""}, first,
+                             {[&](Revision, const auto&) {
+                                ++told;
+                                watch.reset();
+                              },
+                              [] {}});
+  const auto other = loop.store().watch({"b", ""}, first, seen_.handler());
+  ASSERT_TRUE(loop.run_until([&] { return seen_.steps.size() == 2 && told > 0; }));
+  EXPECT_EQ(told, 1);
+}
+
 // With a frozen server nothing comes back: cancelling must not need it.
 TEST_F(EtcdLifetime, ItDoesNotWaitForTheServer) {
   EtcdOptions options = options_for(cluster_->endpoints());

@@ -120,6 +120,17 @@ TEST(EtcdMembers, EveryCallEndsWithItsTimeout) {
   EXPECT_TRUE(loop.put_at_last("a", kSoon));
 }
 
+TEST(EtcdMembers, AWatchThatIsNotBegunInTimeIsLost) {
+  EtcdCluster cluster;
+  EtcdLoop loop(options_for(cluster.endpoints()));
+  ASSERT_TRUE(is_done(loop.put("a")));
+  cluster.freeze(0);
+  Seen seen;
+  const auto watch = loop.store().watch(keys_under("a"), 0, seen.handler());
+  EXPECT_TRUE(loop.run_until([&] { return seen.lost == 1; }, 5s)) << "sooner than by a ping";
+  cluster.thaw(0);
+}
+
 TEST(EtcdMembers, ASilentMemberIsNoticedByAWatchAlone) {
   EtcdCluster cluster;
   EtcdLoop loop(options_for(cluster.endpoints()));
@@ -180,7 +191,7 @@ TEST_F(EtcdThreeMembers, AFrozenMemberIsLeft) {
   for (std::size_t member = 0; member < 3; ++member) {
     SCOPED_TRACE("frozen " + std::to_string(member));
     cluster_.freeze(member);
-    EXPECT_TRUE(loop.put_at_last("b", kSoon));
+    EXPECT_TRUE(loop.put_at_last("b", 8s)) << "sooner than by a ping that is not answered";
     cluster_.thaw(member);
     cluster_.wait_until_healthy();
   }
@@ -199,11 +210,8 @@ TEST_F(EtcdThreeMembers, AMemberWithoutALeaderIsNotUsed) {
       return warning.find(words) != std::string::npos;
     });
   };
-  EXPECT_TRUE(loop.run_until([&] {
-    loop.store().txn({{}, {Put{"a", "2"}}, {}}, nullptr);
-    loop.run_for(50ms);
-    return said("no leader") && !loop.downs.empty();
-  })) << testing::PrintToString(loop.warnings);
+  EXPECT_TRUE(loop.put_until([&] { return said("no leader") && !loop.downs.empty(); }))
+      << testing::PrintToString(loop.warnings);
   const auto answer = loop.put("a");
   EXPECT_EQ(std::get<StoreError>(answer).kind, Kind::not_applied) << "it is not even asked";
   for (std::size_t member = 0; member < 3; ++member) {
@@ -232,13 +240,10 @@ TEST(EtcdTrouble, AClusterMadeAnewIsNoticedBeforeItsFirstAnswer) {
   cluster.wait_until_healthy();
 
   std::vector<int> replaced_when_answered;
-  ASSERT_TRUE(loop.run_until([&] {
-    loop.store().txn({{}, {Put{"a", "new"}}, {}}, [&](const Answer<TxnAnswer>& answer) {
-      if (is_done(answer)) replaced_when_answered.push_back(loop.replaced);
-    });
-    loop.run_for(50ms);
-    return !replaced_when_answered.empty();
-  }));
+  const auto note = [&](const Answer<TxnAnswer>& answer) {
+    if (is_done(answer)) replaced_when_answered.push_back(loop.replaced);
+  };
+  ASSERT_TRUE(loop.put_until([&] { return !replaced_when_answered.empty(); }, note));
   EXPECT_EQ(replaced_when_answered.front(), 1);
   loop.put("a");
   EXPECT_EQ(loop.replaced, 1) << "once";
