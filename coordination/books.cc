@@ -22,8 +22,17 @@ std::int64_t Books::unrecorded() const {
 void Books::put_back(const Return& part) {
   const auto claim = held.find(part.claim);
   if (claim == held.end()) return;
-  if (claim->second.unrecorded == 0) return returns.push_back(part);
-  claim->second.unrecorded -= part.units;
+  if (claim->second.unrecorded > 0) {
+    claim->second.unrecorded -= part.units;
+    return;
+  }
+  // Together with what else of that claim goes back: one key takes one transaction, however many
+  // units of it come back one by one.
+  const auto same = std::find_if(returns.begin(), returns.end(), [&part](const Return& other) {
+    return other.claim == part.claim && other.why == part.why;
+  });
+  if (same == returns.end()) return returns.push_back(part);
+  same->units += part.units;
 }
 
 }  // namespace weir

@@ -122,13 +122,28 @@ WeirdProcess::~WeirdProcess() {
   signal(SIGTERM);
   if (const auto exit = wait_for_exit(); !exit) {
     ADD_FAILURE() << "weird did not stop; its log:\n" << log();
-  } else if (exit->signal != 0) {
+  } else if (exit->signal != 0 && !killed_) {
     ADD_FAILURE() << "weird was ended by signal " << exit->signal << "; its log:\n" << log();
   }
   expect_no_sanitizer_report(log());
   if (testing::Test::HasFailure() || std::uncaught_exceptions() > 0) {
     std::cerr << "the log of weird:\n" << log();
   }
+}
+
+void WeirdProcess::kill() {
+  killed_ = true;
+  signal(SIGKILL);
+  wait_for_exit();
+}
+
+int WeirdProcess::open_files() const {
+  int count = 0;
+  for ([[maybe_unused]] const auto& file :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(child_.pid()) + "/fd")) {
+    ++count;
+  }
+  return count;
 }
 
 long WeirdProcess::resident_kib() const {

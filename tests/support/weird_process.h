@@ -63,6 +63,8 @@ class WeirdProcess {
   void write_config(const Config& config) { replace_file(file_, config.yaml()); }
 
   void signal(int number) { child_.signal(number); }
+  // SIGKILL; then its end is no failure.
+  void kill();
   std::optional<Exit> wait_for_exit(Span timeout = patience) {
     return child_.wait_for_exit(timeout);
   }
@@ -70,6 +72,7 @@ class WeirdProcess {
   std::string log() const { return child_.standard_error(); }
   std::string standard_output() const { return child_.standard_output(); }
   long resident_kib() const;
+  int open_files() const;
 
   Answer admin(std::string_view target) const { return get(admin_port_, target); }
   using Labels = std::map<std::string, std::string>;
@@ -86,6 +89,7 @@ class WeirdProcess {
   ChildProcess child_;
   std::uint16_t port_ = 0;
   std::uint16_t admin_port_ = 0;
+  bool killed_ = false;
 };
 
 // Runs `weird` to its end, for flags that only print something and configurations that are refused.
