@@ -21,9 +21,9 @@ template struct Opened<&Permit::batch_>;
 // lost races.
 constexpr seconds kFree{5};
 constexpr seconds kInHand{2};
-// A lease may be spent from for at most this long after it was lost: the last keepalive that
-// succeeded was sent before.
-constexpr seconds kFenced{12};
+// A lease may be spent from for at most this long after it was lost: 12 s by its fence, and more
+// where a late copy of its grant has brought it back.
+constexpr seconds kFenced{30};
 // And for how long nobody at all may be served when others wait.
 constexpr seconds kNoProgress{60};
 
