@@ -92,6 +92,7 @@ void Coordinator::check_store(Resource& resource, const Instant& now) {
   }
   books.store_down = true;
   books.down_at = now;
+  if (options_.on_store_failure == OnStoreFailure::allow) books.full = false;
   tell(resource, now);
 }
 
