@@ -83,6 +83,7 @@ void Coordinator::check_store(Resource& resource, const Instant& now) {
     if (now.steady < until) return wake_at(resource, until);
   }
   books.store_down = true;
+  if (options_.on_store_failure == OnStoreFailure::allow) books.full = false;
   tell(resource, now);
 }
 

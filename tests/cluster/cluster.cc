@@ -15,6 +15,7 @@ Cluster::Cluster(ClusterSettings settings)
       upstream(settings_.slow),
       doors(settings_.replicas),
       replicas_(settings_.replicas) {
+  if (settings_.prepare) settings_.prepare(etcd);
   for (std::size_t i = 0; i < replicas_.size(); ++i) start(i);
   if (settings_.begin == EtcdCluster::Begin::started) wait_until_ready();
 }
@@ -28,6 +29,7 @@ Config Cluster::config(const std::string& name) const {
   rest += "coordination: {kind: etcd, on_store_failure: " + settings_.on_store_failure +
           ", etcd: {endpoints: [" + endpoints + "], timeout: " + settings_.timeout +
           settings_.etcd_fields + "}}\n";
+  rest += settings_.rest;
   if (!settings_.rules.empty()) rest += "rules:\n" + settings_.rules;
   return {.servers = {upstream.url()}, .rest = rest, .default_rule = settings_.default_rule};
 }

@@ -24,6 +24,9 @@ struct ClusterSettings {
   EtcdCluster::Begin begin = EtcdCluster::Begin::started;
   RecordingUpstream::Slow slow{};
   std::size_t replicas = 3;
+  std::string rest = "";  // further top-level fields
+  // What is done to etcd before the first replica starts.
+  std::function<void(EtcdCluster&)> prepare{};
 };
 
 // A claim as `etcdctl get --prefix` shows it.

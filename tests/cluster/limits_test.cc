@@ -55,7 +55,7 @@ void expect_everybody_served(const std::vector<Arrival>& arrivals, const Limited
 
 TEST(ClusterLimits, AtMostLimitAreForwardedInOneWindowAndUnderDemandNearlyAllAre) {
   const int many = sanitized ? 600 : 6000;
-  const std::vector<Limited> limits{{100, 2s, 16}, {128, 2s, 16}, {129, 2s, 16}, {many, 4s, 16}};
+  const std::vector<Limited> limits{{100, 2s, 8}, {128, 2s, 8}, {129, 2s, 8}, {many, 4s, 16}};
   Cluster cluster({.rules = rules_for(limits, "started")});
   wait_for_window(4s);
   const long first = window_of(std::chrono::steady_clock::now(), 2s);
@@ -88,9 +88,9 @@ TEST(ClusterLimits, AtMostLimitAreForwardedInAnyIntervalOfASlidingWindow) {
     const auto arrivals = cluster.upstream.arrivals(path_of(limited, "sliding"));
     expect_sliding_kept(arrivals, limited.limit, limited.window);
     // A unit comes back a window and a round trip or two after its use.
-    const auto lately = between(arrivals, end - 8s, end);
+    const auto lately = between(arrivals, end - 6s, end);  // whole windows
     const double use = static_cast<double>(lately.size()) / limited.limit *
-                       static_cast<double>(limited.window.count()) / 8;
+                       static_cast<double>(limited.window.count()) / 6;
     expect_everybody_served(lately, limited, use);
     EXPECT_GE(use, 0.8) << "of " << limited.limit;
   }

@@ -64,6 +64,12 @@ void Load::again(std::size_t client, Span in) {
   due_.emplace(std::chrono::steady_clock::now() + in, client);
 }
 
+// A child that is just being forked may keep the connection open for a moment.
+void Load::hang_up(Client& client) {
+  if (client.fd.get() >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client.fd.get(), nullptr);
+  client.fd.close();
+}
+
 void Load::run() {
   std::array<epoll_event, 256> events;
   for (;;) {
@@ -90,7 +96,7 @@ void Load::run() {
 void Load::ask(std::size_t number) {
   Client& client = clients_[number];
   const std::uint16_t port = doors_.port(client.door);
-  if (port != client.port) client.fd.close();
+  if (port != client.port) hang_up(client);
   if (port == 0) return again(number, kTurnedAway);
   if (client.fd.get() < 0) {
     try {
@@ -125,7 +131,7 @@ void Load::read(std::size_t number) {
     const ssize_t count = ::read(client.fd.get(), piece.data(), piece.size());
     if (count < 0 && errno == EAGAIN) return;
     if (count <= 0) {
-      client.fd.close();
+      hang_up(client);
       // An idle client has its next request due already.
       if (!client.waiting) return;
       note(client, 0);
@@ -156,7 +162,7 @@ bool Load::take_answer(std::size_t number) {
   const bool closes = head.find("onnection: close") != std::string_view::npos;
   note(client, status, std::move(reason), retry_after);
   client.received.clear();
-  if (closes) client.fd.close();
+  if (closes) hang_up(client);
   if (status != 200) {
     again(number, kTurnedAway);
   } else if (client.stream->pause > Span{0} || closes) {

@@ -73,6 +73,7 @@ class Load {
   void read(std::size_t client);
   bool take_answer(std::size_t client);
   void again(std::size_t client, Span in);
+  void hang_up(Client& client);
   void note(Client& client, int status, std::string reason = "", bool retry_after = false);
 
   const Doors& doors_;

@@ -150,6 +150,8 @@ void RecordingUpstream::drop(int fd) {
     const std::lock_guard lock(mutex_);
     arrivals_[*serving].ended = std::chrono::steady_clock::now();
   }
+  // By hand: a child that is just being forked may keep it open for a moment.
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   connections_.erase(fd);
 }
 
