@@ -9,6 +9,9 @@ namespace {
 // Whether the allowance hears of a unit again after its request was sent.
 bool comes_back(Mode mode) { return mode == Mode::in_flight || mode == Mode::until_done; }
 
+// Where nobody else has a claim, others may still have requests that wait for one.
+constexpr SteadyTime::duration kQuietTenure = std::chrono::seconds{9};
+
 }  // namespace
 
 Permit& Permit::operator=(Permit&& other) noexcept {
@@ -199,7 +202,8 @@ void Allowance::give_back(const std::shared_ptr<Batch>& batch, bool spent) {
 // some, nor where the limit has been lowered below what is used.
 bool Allowance::stays(const Batch& batch, SteadyTime now) const {
   if (state_.used > state_.limit) return false;
-  return !state_.contested || now < batch.pass_on_until;
+  if (!state_.above_share) return true;
+  return now < batch.pass_on_until + (state_.contested ? SteadyTime::duration{0} : kQuietTenure);
 }
 
 // Only a sliding batch's end matters to the coordinator: its keys go a window after it.

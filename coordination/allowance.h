@@ -82,7 +82,7 @@ class Permit {
   explicit operator bool() const { return batch_ != nullptr; }
   // Whether the attempt may still be sent: the window and the lease have not ended meanwhile.
   bool good(const Instant& now) const { return batch_->good(now); }
-  // The attempt's first byte is about to go out.
+  // The attempt's first byte has gone out.
   void spend();
   bool spent() const { return spent_; }
   void settle();
@@ -158,11 +158,11 @@ class Allowance {
     Mode mode = Mode::started;
     Window window{};
     std::int64_t limit = 0, used = 0;       // by the last answer
-                                            // of the limit, by the last answer
     bool full = false;                      // nothing to claim before something changes,
     WallTime full_until = WallTime::max();  // or before then
     bool store_down = false;                // nobody knows
     bool contested = false;                 // other replicas have claims too
+    bool above_share = false;               // this one has more than its part of the limit
     std::int64_t low_water = 0;             // ask when this few units are in hand
     std::optional<WallTime> more_at;        // when units come free by themselves
   };

@@ -13,6 +13,31 @@ bool Books::knows(const std::string& key) const {
                      [&has](const auto& claim) { return has(claim.second); });
 }
 
+std::int64_t Books::in_use() const {
+  std::int64_t units = 0;
+  for (const auto& [number, claim] : held) units += claim.units();
+  for (const Return& part : returns) units -= part.units;
+  return units;
+}
+
+Books::Ended Books::take_ended(std::int64_t units, std::size_t max_keys) {
+  Ended ended;
+  std::erase_if(returns, [&](const Return& part) {
+    const auto found = held.find(part.claim);
+    if (found == held.end()) return true;
+    const Claim& claim = found->second;
+    if (part.why != Return::Why::ended || part.units != claim.units() || claim.keys.empty()) {
+      return false;
+    }
+    if (ended.units >= units || ended.keys.size() + claim.keys.size() > max_keys) return false;
+    for (const std::string& key : claim.keys) ended.keys.push_back({key, claim.lease->id});
+    ended.units += part.units;
+    held.erase(found);
+    return true;
+  });
+  return ended;
+}
+
 std::int64_t Books::unrecorded() const {
   std::int64_t units = 0;
   for (const auto& [number, claim] : held) units += claim.unrecorded;

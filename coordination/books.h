@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -53,11 +52,12 @@ struct Return {
 };
 
 struct Pending {
-  enum class Kind { claim, give_back, refresh };
+  enum class Kind { claim, renewal, give_back, refresh };
   Kind kind;
   std::uint64_t number = 0;
   Txn txn{};
-  Claim claim{};                  // claim: what it is to be
+  Claim claim{};                  // claim, renewal: what it is to be
+  std::vector<OwnKey> old{};      // renewal: what it takes the place of
   std::vector<Return> returns{};  // give_back: what it gives back
   SteadyTime first_sent{};
   int sends = 0;
@@ -73,9 +73,9 @@ struct Books {
   std::map<std::uint64_t, Claim> held;
   std::vector<std::pair<SteadyTime, std::uint64_t>> retiring;  // sliding: when which claim ends
   std::vector<Return> returns;
-  // Keys of claims that were spent before a reload changed the window or mode: they stay, and count
-  // again if that is taken back.
-  std::set<std::string> left;
+  // Keys of former windows and modes that nothing is held of any more, with their leases: they
+  // stay, and count again if a reload is taken back.
+  std::map<std::string, LeaseId> left;
   std::vector<OwnKey> orphans;  // of no claim that we hold: a late copy's
   std::optional<Pending> pending;
 
@@ -96,7 +96,17 @@ struct Books {
   SteadyTime idle_since{};       // units in hand are watched for being needed
   std::uint64_t idle_taken = 0;  // by then
   SteadyTime wake_at = SteadyTime::max();
+  std::uint64_t wake_order = 0;  // among those of the same time
 
+  // Units of claims that are held, and not about to go back.
+  std::int64_t in_use() const;
+  // Takes out claims whose units have all had their time, at most so many keys and no more than it
+  // takes to have so many units.
+  struct Ended {
+    std::vector<OwnKey> keys;
+    std::int64_t units = 0;
+  };
+  Ended take_ended(std::int64_t units, std::size_t max_keys);
   // Whether a key of this replica is one that it has, is about to have, or has left where it is.
   bool knows(const std::string& key) const;
   // Units claimed that the store does not know of.

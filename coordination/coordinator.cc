@@ -74,9 +74,12 @@ void Coordinator::again(const Shared& resource) {
 }
 
 void Coordinator::wake_at(Resource& resource, SteadyTime at) {
-  if (at >= resource.books.wake_at) return;
-  resource.books.wake_at = at;
-  due_.push({at, resource.weak_from_this()});
+  Books& books = resource.books;
+  if (at >= books.wake_at) return;
+  if (books.wake_at != SteadyTime::max()) due_.erase({books.wake_at, books.wake_order});
+  books.wake_at = at;
+  books.wake_order = next_number_++;
+  due_.insert({at, books.wake_order, resource.weak_from_this()});
 }
 
 void Coordinator::run() {
@@ -86,11 +89,10 @@ void Coordinator::run() {
   if (health_.down() && began >= probe_at_) probe();
   if (!health_.down() && began >= watch_again_) start_watch();
   leases_.run(now());
-  while (!due_.empty() && due_.top().at <= clock_.steady_now()) {
-    const Due due = due_.top();
-    due_.pop();
-    const Shared resource = due.resource.lock();
-    if (!resource || resource->books.wake_at != due.at) continue;
+  while (!due_.empty() && due_.begin()->at <= clock_.steady_now()) {
+    const Shared resource = due_.begin()->resource.lock();
+    due_.erase(due_.begin());
+    if (!resource) continue;
     resource->books.wake_at = SteadyTime::max();
     again_.push_back(resource);
   }
@@ -106,14 +108,24 @@ void Coordinator::run() {
     for (const Shared& resource : batch) turn(resource);
   }
   running_ = false;
-  if (stopping_ && under_way_ == 0 && stopped_) std::exchange(stopped_, nullptr)();
+  if (stopping_ && stopped_ && all_given_back()) std::exchange(stopped_, nullptr)();
+}
+
+// Or the store is away, and what is left runs out by itself.
+bool Coordinator::all_given_back() const {
+  if (health_.down()) return true;
+  if (under_way_ > 0) return false;
+  const std::vector<Shared> all = table_.all();
+  return std::none_of(all.begin(), all.end(), [](const Shared& resource) {
+    return resource->books.pending || !resource->books.returns.empty();
+  });
 }
 
 std::optional<SteadyTime> Coordinator::next_due() const {
   SteadyTime due = health_.down() ? probe_at_ : watch_again_;
   if (const auto lease = leases_.next_due()) due = std::min(due, *lease);
   if (const auto check = health_.next_due()) due = std::min(due, *check);
-  if (!due_.empty()) due = std::min(due, due_.top().at);
+  if (!due_.empty()) due = std::min(due, due_.begin()->at);
   if (due == SteadyTime::max()) return std::nullopt;
   return due;
 }
@@ -160,7 +172,6 @@ void Coordinator::stop(std::function<void()> done) {
   stopping_ = true;
   stopped_ = std::move(done);
   for (const Shared& resource : table_.all()) {
-    for (auto& [number, claim] : resource->books.held) withdraw(*resource, claim, claim.units());
     again_.push_back(resource);
   }
   wake_();
@@ -219,7 +230,6 @@ void Coordinator::start_watch() {
   health_.txn(read_txn(keys_.own_replica()), [this, later](Answer<TxnAnswer> answer) {
     const auto* told = std::get_if<TxnAnswer>(&answer);
     if (!told) return later();
-    stats_.store_known = true;
     watch_ = health_.watch(
         keys_under(keys_.all_claims()), told->revision + 1,
         {[this](Revision, std::span<const WatchEvent> events) { on_events(events); }, later});

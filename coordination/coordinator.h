@@ -15,9 +15,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <queue>
+#include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "coordination/base/clock.h"
@@ -48,7 +49,6 @@ struct CoordinatorStats {
   // Unknown transactions by what became of them.
   std::atomic<std::uint64_t> found_applied{0}, found_absent{0};
   std::atomic<std::uint64_t> leases_lost{0};
-  std::atomic<bool> store_known{false};  // it has answered at least once
   std::atomic<bool> store_up{true};
   // Without the store: before the last time, and since when this time.
   std::atomic<SteadyTime::rep> degraded_before{0}, down_since{0};
@@ -114,6 +114,7 @@ class Coordinator {
   using Shared = std::shared_ptr<Resource>;
 
   Instant now() { return {clock_.steady_now(), forward_.read(clock_.wall_now())}; }
+  bool all_given_back() const;
   void asked(Resource& resource);
   void again(const Shared& resource);
   void wake_at(Resource& resource, SteadyTime at);
@@ -126,7 +127,9 @@ class Coordinator {
   void withdraw_idle(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   void withdraw_excess(Resource& resource);
   void check_store(Resource& resource, const Instant& now);
+  void store_is_back(Resource& resource, const Instant& now);
   bool claim_alone(Resource& resource, const Allowance::Demand& demand, const Instant& now);
+  bool renew(const Shared& resource, const Allowance::Demand& demand, const Instant& now);
   bool give_back(const Shared& resource);
   void claim(const Shared& resource, const Allowance::Demand& demand, const Instant& now);
   void tell(Resource& resource, const Instant& now);
@@ -134,6 +137,9 @@ class Coordinator {
   void close_books(Resource& resource);
   std::int64_t withdraw(Resource& resource, Claim& claim, std::int64_t units);
   std::int64_t own_share(const Limit& limit) const;
+  std::int64_t fair_share(const Books& books) const;
+  Claim new_claim(const Books& books, const std::shared_ptr<LeaseSlot>& lease, std::int64_t units,
+                  const Instant& now);
   bool may_begin_alone(const Books& books, const Instant& now) const;
   bool keeps_to_share(const Books& books, const Instant& now) const;
   std::optional<SteadyTime> closed_until(const Books& books, const Instant& now) const;
@@ -166,6 +172,9 @@ class Coordinator {
   ForwardTime forward_;
   int live_replicas_ = 1;
   std::optional<int> own_index_;  // among them; nothing: not known
+  // The same when the store was last lost: who shares what it cannot count.
+  int sharers_ = 1;
+  std::optional<int> own_place_;
   // Of the store, the last time:
   std::optional<Instant> down_at_, replaced_at_;
   Instant back_at_{};
@@ -184,14 +193,18 @@ class Coordinator {
   const std::shared_ptr<LeaseSlot> unrecorded_;
   std::unique_ptr<Watch> watch_;
   std::uint64_t next_seq_ = 1;
-  std::uint64_t next_number_ = 1;  // of claims and of transactions
+  std::uint64_t next_number_ = 1;  // of claims, transactions and wake-ups
 
+  // When to look at which resource again: at most one entry for each, as its books know.
   struct Due {
     SteadyTime at;
-    std::weak_ptr<Resource> resource;
-    friend bool operator>(const Due& a, const Due& b) { return a.at > b.at; }
+    std::uint64_t order;
+    std::weak_ptr<Resource> resource{};
+    friend bool operator<(const Due& a, const Due& b) {
+      return std::tie(a.at, a.order) < std::tie(b.at, b.order);
+    }
   };
-  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  std::set<Due> due_;
   SteadyTime probe_at_{};     // while the store is down: when to ask whether it is back
   SteadyTime watch_again_{};  // when to watch, or to watch anew
 

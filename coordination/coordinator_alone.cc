@@ -17,16 +17,23 @@ using std::chrono::seconds;
 constexpr milliseconds kProbeEvery{400};
 // Within this time of each other replicas notice that the store is away, or back.
 constexpr seconds kNoticed{5};
+// And by then they have all joined again.
+constexpr seconds kRejoined{15};
 // The wall clock may be set, and replicas come and go.
 constexpr seconds kLookAgain{1};
 
 }  // namespace
 
-// Nobody sends anything for a store that is away, but for one who asks whether it is back.
+// Nothing is claimed from a store that is away; one probe asks for all whether it is back. Who is
+// live is what was known before: in a store that was away for long, everybody's key has gone.
 void Coordinator::store_went_down(SteadyTime now) {
   stats_.down_since = now.time_since_epoch().count();
   stats_.store_up = false;
   probe_at_ = now;
+  if (!down_at_ || now >= back_at_.steady + kRejoined) {
+    sharers_ = live_replicas_;
+    own_place_ = own_index_;
+  }
   down_at_ = this->now();
   for (const Shared& resource : table_.all()) again(resource);
 }
@@ -76,7 +83,10 @@ void Coordinator::store_replaced() {
 // Nobody waits for a store that does not answer: those in line are told, and units in hand go on.
 void Coordinator::check_store(Resource& resource, const Instant& now) {
   Books& books = resource.books;
-  if (books.store_down) return;
+  if (books.store_down) {
+    if (!health_.down() && !books.pending) store_is_back(resource, now);
+    return;
+  }
   if (!health_.down()) {
     if (!books.unanswered_since) return;
     const SteadyTime until = *books.unanswered_since + 2 * options_.store_timeout;
@@ -87,15 +97,15 @@ void Coordinator::check_store(Resource& resource, const Instant& now) {
   tell(resource, now);
 }
 
-// Whether nothing that was claimed through the store before it went away counts any more.
+// Whether nothing that was claimed through the store before it went away counts any more, by
+// whoever noticed later.
 bool Coordinator::may_begin_alone(const Books& books, const Instant& now) const {
   switch (books.limit.mode) {
     case Mode::started:
     case Mode::until_done:
-      return books.window.start >= down_at_->wall;
+      return books.window.start >= down_at_->wall + kNoticed;
     case Mode::sliding:
-      return now.steady >=
-             down_at_->steady + books.limit.window + sliding_guard(books.limit.window);
+      return now.steady >= down_at_->steady + books.limit.window + kNoticed;
     case Mode::in_flight:
       break;
   }
@@ -109,7 +119,7 @@ bool Coordinator::keeps_to_share(const Books& books, const Instant& now) const {
   switch (books.limit.mode) {
     case Mode::started:
     case Mode::until_done:
-      return down_at_->wall <= books.window.start + kNoticed && books.window.start < back_at_.wall;
+      return down_at_->wall <= books.window.start && books.window.start < back_at_.wall + kNoticed;
     case Mode::sliding:
       return now.steady < back_at_.steady + books.limit.window + kNoticed;
     case Mode::in_flight:
@@ -118,13 +128,25 @@ bool Coordinator::keeps_to_share(const Books& books, const Instant& now) const {
   return books.unrecorded() > 0 || now.steady < back_at_.steady + options_.kept_ttl;
 }
 
+// What was not claimed meanwhile is read when somebody asks for it.
+void Coordinator::store_is_back(Resource& resource, const Instant& now) {
+  Books& books = resource.books;
+  books.unanswered_since.reset();
+  books.store_down = books.full = false;
+  books.stale = true;
+  if (options_.on_store_failure == OnStoreFailure::allow) {
+    for (auto& [number, claim] : books.held) withdraw(resource, claim, claim.unrecorded);
+  }
+  tell(resource, now);
+}
+
 // What this replica may use of a limit without the store: 0 if it is not known who shares it.
 std::int64_t Coordinator::own_share(const Limit& limit) const {
   switch (options_.on_store_failure) {
     case OnStoreFailure::reject:
       return 0;
     case OnStoreFailure::share:
-      return own_index_ ? share_of(limit.units, live_replicas_, *own_index_) : 0;
+      return own_place_ ? share_of(limit.units, sharers_, *own_place_) : 0;
     case OnStoreFailure::allow:
       break;
   }
@@ -151,7 +173,8 @@ bool Coordinator::claim_alone(Resource& resource, const Allowance::Demand& deman
   if (!health_.down() && !goes_on) return false;  // about to be known here too
   if (share && !goes_on && !may_begin_alone(books, now)) {
     resource.allowance()->refuse(Refusal::store_unavailable, Allowance::Whom::impatient);
-    wake_at(resource, now.steady + kLookAgain);
+    resource.allowance()->refuse_excess();
+    if (demand.waiting > 0) wake_at(resource, now.steady + kLookAgain);
     return false;
   }
   std::int64_t used = have;
@@ -166,7 +189,10 @@ bool Coordinator::claim_alone(Resource& resource, const Allowance::Demand& deman
                                          .window_left = duration<double>(books.limit.window)});
   if (used >= own) {
     full(resource, demand, now);
-  } else if (units > 0) {
+    return goes_on;
+  }
+  if (std::exchange(books.full, false)) tell(resource, now);
+  if (units > 0) {
     Claim claim;
     claim.number = next_number_++;
     claim.unrecorded = units;

@@ -53,14 +53,9 @@ void Coordinator::on_answer(const Shared& resource, std::uint64_t number,
     Pending pending = *std::exchange(books.pending, std::nullopt);
     const auto& told = std::get<TxnAnswer>(answer);
     books.unanswered_since.reset();
+    if (books.store_down) store_is_back(*resource, now());
     books.stale = false;
-    if (std::exchange(books.store_down, false)) {
-      books.full = false;
-      if (options_.on_store_failure == OnStoreFailure::allow) {
-        for (auto& [id, claim] : books.held) withdraw(*resource, claim, claim.unrecorded);
-      }
-    }
-    if (pending.kind == Pending::Kind::claim) {
+    if (pending.kind == Pending::Kind::claim || pending.kind == Pending::Kind::renewal) {
       on_claim(*resource, pending, told);
     } else {
       take_reading(*resource, told);
@@ -89,16 +84,21 @@ void Coordinator::on_failure(const Shared& resource, const StoreError& error) {
     case StoreError::Kind::lease_gone: {
       ++stats_.failed;
       const std::shared_ptr<LeaseSlot> lease =
-          pending.kind == Pending::Kind::claim ? pending.claim.lease : nullptr;
+          pending.claim.keys.empty() ? nullptr : pending.claim.lease;
+      for (const OwnKey& own : pending.old) books.orphans.push_back(own);
       books.pending.reset();
+      books.unanswered_since.reset();
       if (lease) leases_.gone(lease);
       return;
     }
     case StoreError::Kind::not_applied:
     case StoreError::Kind::lease_exists:
       ++stats_.failed;
-      // A claim is thought over; a return must not be forgotten.
-      if (pending.kind != Pending::Kind::give_back) books.pending.reset();
+      // A claim is thought over; what gives something back must not be forgotten.
+      if (pending.kind == Pending::Kind::claim || pending.kind == Pending::Kind::refresh) {
+        books.pending.reset();
+        books.unanswered_since.reset();
+      }
       return;
   }
 }
@@ -117,7 +117,8 @@ void Coordinator::on_claim(Resource& resource, Pending& pending, const TxnAnswer
   if (pending.sends > 1) {
     ++(result == ClaimResult::found_applied ? stats_.found_applied : stats_.found_absent);
   }
-  if (result == ClaimResult::granted) {
+  const bool renewal = pending.kind == Pending::Kind::renewal;
+  if (result == ClaimResult::granted && !renewal) {
     books.account.used += pending.claim.units();
     books.account.revision = answer.revision;
   }
@@ -126,9 +127,13 @@ void Coordinator::on_claim(Resource& resource, Pending& pending, const TxnAnswer
     books.conflicts = 0;
     granted(resource, std::move(pending.claim), pending.first_sent);
   }
-  if (result == ClaimResult::granted) return;
+  if (result == ClaimResult::granted && !renewal) return;
   take_reading(resource, answer);
-  if (result == ClaimResult::found_applied) return;
+  if (result != ClaimResult::conflict) return;
+  if (renewal) {  // some of the old ones had been deleted; the others go
+    for (const OwnKey& own : pending.old) books.orphans.push_back(own);
+    return;
+  }
   ++stats_.conflict;
   // At once with what is known now. If that is lost too, after full jitter, so that replicas do not
   // go on colliding; by then others will have claimed, so that the next one is lost but for what it
@@ -167,6 +172,7 @@ void Coordinator::take_reading(Resource& resource, const TxnAnswer& answer) {
   books.read_at = answer.revision;
   books.full = false;
   next_seq_ = std::max(next_seq_, reading.own_seq + 1);
+  std::erase_if(books.left, [this](const auto& key) { return !leases_.ours(key.second); });
   for (const KeyValue* entry : reading.own) {
     if (!books.knows(entry->key) && leases_.ours(entry->lease)) {
       books.orphans.push_back({entry->key, entry->lease});
@@ -190,6 +196,7 @@ void Coordinator::tell(Resource& resource, const Instant& now) {
   state.full = books.full && !books.stale;
   state.store_down = books.store_down && own_share(books.limit) == 0;
   state.contested = books.account.others;
+  state.above_share = books.in_use() > fair_share(books);
   state.low_water =
       low_water({.limit = books.limit.units, .rate = books.rate, .txn_time = books.txn_time});
   if (aligned(books.limit.mode)) {

@@ -33,6 +33,9 @@ void Coordinator::turn(const Shared& resource) {
   roll(*resource, now);
   const Allowance::Demand demand = resource->allowance()->look();
   resource->policy().lost += static_cast<std::uint64_t>(demand.lost);
+  if (stopping_) {
+    for (auto& [number, claim] : books.held) withdraw(*resource, claim, claim.units());
+  }
   sample_rate(*resource, demand, now);
   note_returns(*resource, demand, now);
   withdraw_idle(*resource, demand, now);
@@ -44,9 +47,8 @@ void Coordinator::turn(const Shared& resource) {
     wake_at(*resource, books.retry_at);
   } else if (books.pending) {
     resend(resource);
-  } else if (!give_back(resource)) {
-    // A store that was down is asked for its own sake, so that the next request finds it up.
-    if ((books.stale && demand.waiting > 0) || books.store_down) {
+  } else if (!renew(resource, demand, now) && !give_back(resource)) {
+    if (books.stale && demand.waiting > 0) {
       Pending refresh{.kind = Pending::Kind::refresh, .txn = read_txn(books.claims)};
       send(resource, std::move(refresh));
     } else if (!stopping_ && !alone) {
@@ -92,7 +94,7 @@ void Coordinator::close_books(Resource& resource) {
       continue;
     }
     resource.policy().lost += static_cast<std::uint64_t>(allowance.write_off(claim.batch));
-    books.left.insert(claim.keys.begin(), claim.keys.end());
+    for (const std::string& key : claim.keys) books.left.emplace(key, claim.lease->id);
   }
   std::erase_if(books.held, [](const auto& claim) {
     return claim.second.lease->kind != LeaseSlot::Kind::in_flight;
@@ -101,6 +103,7 @@ void Coordinator::close_books(Resource& resource) {
   books.orphans.clear();
   if (books.pending && books.pending->under_way) --under_way_;
   books.pending.reset();
+  books.unanswered_since.reset();
   books.account = {};
   books.read_at = books.freed_at = 0;
   books.full = books.stale = false;
@@ -168,6 +171,7 @@ void Coordinator::withdraw_idle(Resource& resource, const Allowance::Demand& dem
   Books& books = resource.books;
   const bool in_flight = books.limit.mode == Mode::in_flight;
   if (books.limit.mode == Mode::sliding || (live_replicas_ == 1 && !in_flight)) return;
+  if (health_.down()) return;  // they could not go back, and would be missed here
   if (demand.in_hand == 0 || demand.waiting > 0) {
     books.idle_since = {};
     return;
@@ -194,9 +198,57 @@ void Coordinator::withdraw_excess(Resource& resource) {
   Books& books = resource.books;
   std::int64_t excess = books.account.used - books.limit.units;
   for (const Return& part : books.returns) excess -= part.units;
+  if (books.pending) {
+    for (const Return& part : books.pending->returns) excess -= part.units;
+  }
   for (auto claim = books.held.rbegin(); claim != books.held.rend() && excess > 0; ++claim) {
     if (claim->second.unrecorded == 0) excess -= withdraw(resource, claim->second, excess);
   }
+}
+
+// What one replica may keep of a limit for as long as it needs it, where others want some too.
+std::int64_t Coordinator::fair_share(const Books& books) const {
+  const int among = std::max(live_replicas_, books.account.others ? 2 : 1);
+  return share_of(books.limit.units, among, std::min(own_index_.value_or(0), among - 1));
+}
+
+// Small limits have a key for each unit.
+Claim Coordinator::new_claim(const Books& books, const std::shared_ptr<LeaseSlot>& lease,
+                             std::int64_t units, const Instant& now) {
+  Claim claim;
+  claim.number = next_number_++;
+  claim.lease = lease;
+  claim.at = now.wall;
+  const bool one_key = claim_quantum(books.limit.units) > 1;
+  if (one_key) claim.units_per_key = units;
+  for (std::int64_t i = 0; i < (one_key ? 1 : units); ++i) {
+    claim.keys.push_back(
+        keys_.claim(books.claims, books.limit.mode, lease->window.start, next_seq_++));
+  }
+  return claim;
+}
+
+// Sliding units that were used a window ago and are needed again are put anew in one transaction,
+// so that nothing of the limit lies idle between going back and being claimed. What is above this
+// replica's share is left for all to claim. True: it is on its way.
+bool Coordinator::renew(const Shared& resource, const Allowance::Demand& demand,
+                        const Instant& now) {
+  Books& books = resource->books;
+  if (books.limit.mode != Mode::sliding || books.returns.empty() || stopping_) return false;
+  if (books.account.used > books.limit.units || closed_until(books, now)) return false;
+  const std::int64_t wanted = std::min(static_cast<std::int64_t>(demand.waiting) - demand.in_hand,
+                                       fair_share(books) - books.in_use());
+  if (wanted <= 0) return false;
+  const auto lease = leases_.get(books.limit.mode, books.window, now, [] {});
+  if (!lease || lease->state != LeaseSlot::State::ready) return false;
+  Books::Ended ended = books.take_ended(wanted, kMaxKeys / 2);
+  if (ended.units == 0) return false;
+  Pending pending{.kind = Pending::Kind::renewal};
+  pending.claim = new_claim(books, lease, std::min(wanted, ended.units), now);
+  pending.old = std::move(ended.keys);
+  pending.txn = renew_txn(books.claims, pending.old, pending.claim);
+  send(resource, std::move(pending));
+  return true;
 }
 
 // True: a transaction is on its way.
@@ -320,17 +372,8 @@ void Coordinator::claim(const Shared& resource, const Allowance::Demand& demand,
     return wake_at(*resource, *books.unanswered_since + 2 * options_.store_timeout);
   }
   Pending pending{.kind = Pending::Kind::claim};
-  pending.claim.number = next_number_++;
-  pending.claim.lease = lease;
-  pending.claim.at = now.wall;
-  if (claim_quantum(books.limit.units) > 1) {
-    pending.claim.units_per_key = units;
-    units = 1;
-  }
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(units, kMaxKeys); ++i) {
-    pending.claim.keys.push_back(
-        keys_.claim(books.claims, books.limit.mode, lease->window.start, next_seq_++));
-  }
+  if (claim_quantum(books.limit.units) == 1) units = std::min<std::int64_t>(units, kMaxKeys);
+  pending.claim = new_claim(books, lease, units, now);
   pending.txn = claim_txn(books.claims, books.account, pending.claim);
   resource->remembered_until = aligned(books.limit.mode)
                                    ? books.window.end().time_since_epoch().count()

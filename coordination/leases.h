@@ -78,7 +78,6 @@ class Leases {
   bool ours(LeaseId id) const;
   void run(const Instant& now);
   std::optional<SteadyTime> next_due() const;
-  std::size_t size() const { return slots_.size(); }
 
  private:
   using Key = std::tuple<LeaseSlot::Kind, WallTime, std::chrono::seconds>;

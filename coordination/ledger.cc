@@ -14,16 +14,28 @@ const ReadAnswer* reading_of(const TxnAnswer& answer) {
   return nullptr;
 }
 
+// At most once: its first key must not be there.
+void add_puts(Txn& txn, const Claim& claim) {
+  txn.compares.push_back(
+      {{claim.keys.front(), ""}, Compare::Target::create, Compare::Is::equal, 0});
+  const std::string value = claim_value(claim.units_per_key, claim.at);
+  for (const std::string& key : claim.keys) txn.then.push_back(Put{key, value, claim.lease->id});
+}
+
+void add_deletes(Txn& txn, std::span<const OwnKey> keys) {
+  for (const OwnKey& own : keys) {
+    txn.compares.push_back({{own.key, ""}, Compare::Target::lease, Compare::Is::equal, own.lease});
+    txn.then.push_back(Delete{{own.key, ""}});
+  }
+}
+
 }  // namespace
 
 Txn claim_txn(const std::string& claims, const Account& known, const Claim& claim) {
   const KeyRange range = keys_under(claims);
   Txn txn;
   txn.compares.push_back({range, Compare::Target::create, Compare::Is::less, known.revision + 1});
-  txn.compares.push_back(
-      {{claim.keys.front(), ""}, Compare::Target::create, Compare::Is::equal, 0});
-  const std::string value = claim_value(claim.units_per_key, claim.at);
-  for (const std::string& key : claim.keys) txn.then.push_back(Put{key, value, claim.lease->id});
+  add_puts(txn, claim);
   txn.otherwise.push_back(Read{range});
   return txn;
 }
@@ -36,10 +48,16 @@ Txn read_txn(const std::string& claims) {
 
 Txn delete_txn(const std::string& claims, std::span<const OwnKey> keys) {
   Txn txn;
-  for (const OwnKey& own : keys) {
-    txn.compares.push_back({{own.key, ""}, Compare::Target::lease, Compare::Is::equal, own.lease});
-    txn.then.push_back(Delete{{own.key, ""}});
-  }
+  add_deletes(txn, keys);
+  txn.then.push_back(Read{keys_under(claims)});
+  txn.otherwise.push_back(Read{keys_under(claims)});
+  return txn;
+}
+
+Txn renew_txn(const std::string& claims, std::span<const OwnKey> old, const Claim& claim) {
+  Txn txn;
+  add_deletes(txn, old);
+  add_puts(txn, claim);
   txn.then.push_back(Read{keys_under(claims)});
   txn.otherwise.push_back(Read{keys_under(claims)});
   return txn;

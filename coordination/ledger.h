@@ -35,6 +35,10 @@ Txn read_txn(const std::string& claims);
 // late, or from an earlier process of this name, must not take another claim's key with it. Where
 // one is not, the reading shows which are.
 Txn delete_txn(const std::string& claims, std::span<const OwnKey> keys);
+// Puts a claim in the place of others of ours that have as many units or more. The usage does not
+// rise, so it needs not be known: nobody else can make it fail, and once applied it cannot be
+// again.
+Txn renew_txn(const std::string& claims, std::span<const OwnKey> old, const Claim& claim);
 // Takes so many units from a claim of one key, which keeps some.
 Txn shrink_txn(const std::string& claims, const Claim& claim, std::int64_t by);
 

@@ -35,7 +35,6 @@ void Membership::read() {
 void Membership::on_read(const TxnAnswer& answer) {
   members_.clear();
   for (const KeyValue& entry : std::get<ReadAnswer>(answer.answers.front()).keys) put(entry);
-  known_ = true;
   watch_ =
       store_.watch(keys_under(keys_.all_replicas()), answer.revision + 1,
                    {[this](Revision, std::span<const WatchEvent> events) { on_events(events); },

@@ -32,8 +32,6 @@ class Membership {
       : store_(store), random_(random), clock_(clock), keys_(keys), changed_(std::move(changed)) {}
 
   const Members& members() const { return members_; }
-  // Whether they were ever read.
-  bool known() const { return known_; }
 
   void run(SteadyTime now);
   std::optional<SteadyTime> next_due() const;
@@ -52,7 +50,6 @@ class Membership {
   const std::function<void()> changed_;
 
   Members members_;
-  bool known_ = false;
   std::unique_ptr<Watch> watch_;
   std::optional<SteadyTime> read_at_ = SteadyTime{};  // nothing: under way, or watched
 };

@@ -36,7 +36,6 @@ void StoreHealth::revoke(LeaseId lease, Callback<LeaseTerm> callback) {
 }
 
 void StoreHealth::answered() {
-  known_ = true;
   answered_at_ = clock_.steady_now();
   waiting_since_.reset();
   if (std::exchange(down_, false)) back_();

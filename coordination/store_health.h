@@ -1,8 +1,8 @@
 #pragma once
 
 // A store with an eye on its answers: every call is passed on, and what becomes of it tells whether
-// the store is there. It is down once no call has been answered for a while in which at least one
-// was waiting for its answer, and up again with the next answer. Owned by the coordination loop.
+// the store is there. It is down when nothing was answered for a while since a call was sent that
+// failed or is still waiting, and up again with the next answer. Owned by the coordination loop.
 
 #include <functional>
 #include <optional>
@@ -27,8 +27,6 @@ class StoreHealth final : public Store {
     return store_.watch(std::move(range), from, std::move(handler));
   }
 
-  // Whether it ever answered.
-  bool known() const { return known_; }
   bool down() const { return down_; }
   // Looks at the time; true: it is down from now on.
   bool check(SteadyTime now);
@@ -47,7 +45,7 @@ class StoreHealth final : public Store {
   const std::function<void()> back_;
   SteadyTime answered_at_{};
   std::optional<SteadyTime> waiting_since_;  // for the first answer after that
-  bool known_ = false, down_ = false;
+  bool down_ = false;
 };
 
 }  // namespace weir

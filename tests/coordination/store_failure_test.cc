@@ -149,7 +149,7 @@ TEST(Share, OfSlidingBeginsAWindowLaterAndComesBackEachWindow) {
   const auto waiting = at_all(world, 2, 20);
   world.pass(9s);
   EXPECT_EQ(started_at_each(waiting), (std::vector{0, 0}));
-  world.pass(6s);
+  world.pass(10s);
   EXPECT_EQ(started_at_each(waiting), (std::vector{5, 5}));
   world.pass(7s);
   world.mend_all();
