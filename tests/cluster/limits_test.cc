@@ -46,7 +46,8 @@ std::vector<Load::Stream> streams_for(const std::vector<Limited>& limits, const 
 }
 
 // Units of sliding and in_flight are on their way for a round trip or two between one use and the
-// next: about 90 % are in use where the machine keeps up, and less where it is busy with other work.
+// next: about 90 % are in use where the machine keeps up, and less where it is busy with other
+// work.
 const double busy_use = sanitized ? 0.3 : 0.6;
 
 void expect_everybody_served(const std::vector<Arrival>& arrivals, const Limited& limited,
