@@ -53,6 +53,16 @@ void expect_sliding_kept(const std::vector<Arrival>& arrivals, int limit,
       << limit + 1 << " arrived within that";
 }
 
+double sliding_use(const std::vector<Arrival>& arrivals, int limit, std::chrono::seconds length) {
+  const auto count = static_cast<std::size_t>(limit);
+  if (arrivals.size() <= count) return 0;
+  std::chrono::duration<double> sum{0};
+  for (std::size_t i = count; i < arrivals.size(); ++i) {
+    sum += arrivals[i].at - arrivals[i - count].at;
+  }
+  return std::chrono::duration<double>(length) * static_cast<double>(arrivals.size() - count) / sum;
+}
+
 int most_at_once(const std::vector<Arrival>& arrivals) {
   std::vector<std::pair<Instant, int>> steps;
   for (const Arrival& arrival : arrivals) {

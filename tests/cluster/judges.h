@@ -30,6 +30,9 @@ void expect_started_kept(const std::vector<Arrival>& arrivals, int limit,
 // No interval of the window's length over it.
 void expect_sliding_kept(const std::vector<Arrival>& arrivals, int limit,
                          std::chrono::seconds length);
+// How much of it was used: the window's length, by how long after each arrival the one came that
+// had its unit next. Bursts make a count of arrivals in a given time say little.
+double sliding_use(const std::vector<Arrival>& arrivals, int limit, std::chrono::seconds length);
 // The most that were being served at any moment, and on average from `since` to `until`.
 int most_at_once(const std::vector<Arrival>& arrivals);
 double mean_at_once(const std::vector<Arrival>& arrivals, Instant since, Instant until);
