@@ -85,6 +85,9 @@ struct Books {
   std::optional<SteadyTime> unanswered_since;
   bool store_down = false;
   Instant down_at{};  // since when
+  // Who shared the limit when the store went away, as far as was known, and which of them this is.
+  int sharing = 1;
+  std::optional<int> own_place;
 
   std::uint64_t taken = 0;  // at the last sample
   SteadyTime sampled_at{};

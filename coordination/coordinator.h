@@ -130,7 +130,7 @@ class Coordinator {
 
   void close_books(Resource& resource);
   std::int64_t withdraw(Resource& resource, Claim& claim, std::int64_t units);
-  std::int64_t own_share(const Limit& limit) const;
+  std::int64_t own_share(const Books& books) const;
   std::optional<SteadyTime> closed_until(const Books& books, const Instant& now) const;
   void full(Resource& resource, const Allowance::Demand& demand, const Instant& now);
   void shrink_claim(const Shared& resource);

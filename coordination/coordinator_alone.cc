@@ -92,17 +92,21 @@ void Coordinator::check_store(Resource& resource, const Instant& now) {
   }
   books.store_down = true;
   books.down_at = now;
+  books.sharing = live_replicas_;
+  books.own_place = own_index_;
   if (options_.on_store_failure == OnStoreFailure::allow) books.full = false;
   tell(resource, now);
 }
 
-// What this replica may use of a limit without the store: 0 if it is not known who shares it.
-std::int64_t Coordinator::own_share(const Limit& limit) const {
+// What this replica may use of a limit without the store: 0 if it is not known who shares it. Once
+// the store is back the others' sessions may have ended, or not begun again: in a window that is
+// shared already they still have their shares.
+std::int64_t Coordinator::own_share(const Books& books) const {
   switch (options_.on_store_failure) {
     case OnStoreFailure::reject:
       return 0;
     case OnStoreFailure::share:
-      return own_index_ ? share_of(limit.units, live_replicas_, *own_index_) : 0;
+      return books.own_place ? share_of(books.limit.units, books.sharing, *books.own_place) : 0;
     case OnStoreFailure::allow:
       break;
   }
@@ -121,7 +125,7 @@ bool Coordinator::claim_alone(Resource& resource, const Allowance::Demand& deman
   const std::int64_t have = books.unrecorded();
   const bool goes_on = share && aligned(books.limit.mode) && have > 0;
   if (!books.store_down && !goes_on) return false;
-  const std::int64_t own = own_share(books.limit);
+  const std::int64_t own = own_share(books);
   if (own == 0) {
     resource.allowance()->refuse(Refusal::store_unavailable, Allowance::Whom::everybody);
     return goes_on;

@@ -188,7 +188,7 @@ void Coordinator::tell(Resource& resource, const Instant& now) {
   state.limit = books.limit.units;
   state.used = books.account.used;
   state.full = books.full && !books.stale;
-  state.store_down = books.store_down && own_share(books.limit) == 0;
+  state.store_down = books.store_down && own_share(books) == 0;
   state.contested = books.account.others;
   state.low_water =
       low_water({.limit = books.limit.units, .rate = books.rate, .txn_time = books.txn_time});

@@ -279,7 +279,7 @@ void Coordinator::claim(const Shared& resource, const Allowance::Demand& demand,
   const std::optional<SteadyTime> closed = closed_until(books, now);
   // As long as there are units of which the others do not know, everybody keeps to its share.
   if (options_.on_store_failure == OnStoreFailure::share && books.unrecorded() > 0) {
-    units = std::clamp<std::int64_t>(own_share(books.limit) - held, 0, units);
+    units = std::clamp<std::int64_t>(own_share(books) - held, 0, units);
   }
   std::shared_ptr<LeaseSlot> lease;
   if (units > 0 && !closed) {
