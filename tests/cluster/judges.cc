@@ -36,7 +36,15 @@ WindowCounts by_window(const std::vector<Arrival>& arrivals, int limit,
 void expect_started_kept(const std::vector<Arrival>& arrivals, int limit,
                          std::chrono::seconds length) {
   for (const auto& [window, count] : by_window(arrivals, limit, length)) {
-    EXPECT_LE(count, limit) << "in window " << window << " of " << length.count() << " s";
+    std::string by_whom;
+    for (const Arrival& arrival : arrivals) {
+      const auto since = arrival.wall.time_since_epoch() - window * length;
+      if (count <= limit || since < -length || since >= 2 * length) continue;
+      by_whom += arrival.replica + "+" +
+                 std::to_string(std::chrono::duration_cast<Span>(since).count()) + " ";
+    }
+    EXPECT_LE(count, limit) << "in window " << window << " of " << length.count()
+                            << " s; who came when, in ms from its start: " << by_whom;
   }
 }
 
