@@ -92,7 +92,7 @@ TEST(ClusterStoreAway, ShareGoesOnWithLimitByLiveReplicasFromTheNextWindow) {
   cluster.etcd.freeze(0);
   std::vector<std::string> unready;
   const Instant frozen = std::chrono::steady_clock::now();
-  while (since(frozen) < 12s) {
+  while (since(frozen) < 18s) {
     for (std::size_t i = 0; i < 3; ++i) {
       if (const std::string why = not_ready(cluster[i]); !why.empty()) unready.push_back(why);
     }
@@ -104,7 +104,7 @@ TEST(ClusterStoreAway, ShareGoesOnWithLimitByLiveReplicasFromTheNextWindow) {
   cluster.etcd.thaw(0);
   const Instant thawed = std::chrono::steady_clock::now();
 
-  // In whole windows without etcd each has its share; two seconds are taken for noticing.
+  // In whole windows without etcd each has its share; seven seconds are taken for noticing, by all.
   const auto alone = between(cluster.upstream.arrivals("/foo"), frozen + 3s, thawed);
   std::map<long, std::vector<Arrival>> windows;
   for (const Arrival& arrival : alone) {
