@@ -124,8 +124,8 @@ TEST(ClusterStoreAway, ShareGoesOnWithLimitByLiveReplicasFromTheNextWindow) {
   let_run(6s - on_its_way);
   load.stop();
   auto arrivals = cluster.upstream.arrivals("/foo");
-  // A window that begins when some have etcd back and others have not is no part of the promise:
-  // those take all of it, and these their shares.
+  // Not judged, and a gap: in a window that begins when some have etcd back and others have not,
+  // those claim all of it and these take their shares besides.
   std::erase_if(arrivals, [&](const Arrival& arrival) {
     const long window = arrival.wall.time_since_epoch() / 3s;
     return window > from && window <= to;
