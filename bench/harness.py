@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RELEASE = ROOT / "build/release"
 OUTPUT = ROOT / "build/bench"
 REMEDIES = {"weird": "make build", "spend_bench": "make bench", "nginx": "apt install nginx-light",
-            "haproxy": "apt install haproxy", "wrk": "apt install wrk"}
+            "haproxy": "apt install haproxy", "wrk": "apt install wrk", "etcd": "apt install etcd-server"}
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # Configurations: defaults, but where the work would not be equal or connections would not be kept. nginx's
@@ -40,6 +40,17 @@ http { access_log off; keepalive_requests 1000000000;
 # The body stands in the configuration, so that no file is read per request; as nginx takes words of at most
 # 4 KiB, a variable stands for 1 KiB of it.
 UPSTREAM = NGINX % 'server { listen 127.0.0.1:@upstream@; location / { set $block "@block@"; return 200 "@body@"; } }'
+
+
+WARM_UP_SECONDS = 1
+# wrk's own report is rounded. With nothing but `done` defined, Lua stays off the request path.
+WRK_REPORT = """
+done = function(summary, latency) local e = summary.errors
+  print(string.format('RESULT {"requests":%d,"microseconds":%d,"bytes":%d,"p50":%d,"p99":%d,"errors":%d}',
+    summary.requests, summary.duration, summary.bytes, latency:percentile(50), latency:percentile(99),
+    e.connect + e.read + e.write + e.timeout + e.status))
+end
+"""
 
 
 class CannotMeasure(Exception):
@@ -149,6 +160,24 @@ def machine_ticks():
     return ticks[7], sum(ticks)
 
 
+def wrk_command(args, wrk, seconds, port):
+    return [wrk, "-t1", f"-c{args.connections}", f"-d{seconds}s", "-s", "report.lua", f"http://127.0.0.1:{port}/"]
+
+
+def measure(processes, proxy, wrk, port, core, args):
+    processes.load(wrk_command(args, wrk, WARM_UP_SECONDS, port), core)
+    cpu_before, (stolen_before, ticks_before) = cpu_seconds(proxy.pid), machine_ticks()
+    counts = processes.load(wrk_command(args, wrk, args.duration, port), core)
+    cpu, (stolen, ticks) = cpu_seconds(proxy.pid) - cpu_before, machine_ticks()
+    requests, seconds = counts["requests"], counts["microseconds"] / 1e6
+    if proxy.poll() is not None or counts["bytes"] < requests * args.body:
+        raise CannotMeasure(f"{shlex.join(proxy.args)} died or gave short answers: {counts}")
+    return {"requests": requests, "seconds": seconds, "cpu_seconds": cpu,
+            "requests_per_second": requests / seconds, "p50_ms": counts["p50"] / 1e3, "p99_ms": counts["p99"] / 1e3,
+            "cpu_seconds_per_100k": cpu / requests * 1e5, "core_busy": cpu / seconds,
+            "stolen": (stolen - stolen_before) / (ticks - ticks_before)}
+
+
 def resident_bytes(pid):
     for line in Path(f"/proc/{pid}/status").read_text().split("\n"):
         if line.startswith("VmRSS:"):
@@ -196,7 +225,7 @@ def find_tools(names, release=RELEASE):
 def describe(tools, cores=None):
     """What a reader needs to judge the figures, or to take them again."""
     def version(name):
-        output = subprocess.run([tools[name], "--version" if name == "weird" else "-v"], stdout=subprocess.PIPE,
+        output = subprocess.run([tools[name], "--version" if name in ("weird", "etcd") else "-v"], stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True).stdout
         return output.partition("\n")[0]
 

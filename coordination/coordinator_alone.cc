@@ -164,7 +164,7 @@ bool Coordinator::claim_alone(Resource& resource, const Allowance::Demand& deman
   const bool share = options_.on_store_failure == OnStoreFailure::share;
   const std::int64_t have = books.unrecorded();
   const bool goes_on = share && aligned(books.limit.mode) && have > 0;
-  if (!books.store_down && !goes_on) return false;
+  if ((!books.store_down && !goes_on) || stopping_) return goes_on;
   const std::int64_t own = own_share(books.limit);
   if (own == 0) {
     resource.allowance()->refuse(Refusal::store_unavailable, Allowance::Whom::everybody);
