@@ -14,13 +14,10 @@
 
 #include "proxy/attempt/backoff.h"
 #include "proxy/attempt/pushback.h"
+#include "proxy/attempt/retry_refusal.h"
 #include "proxy/attempt/service_config.h"
 
 namespace weir {
-
-// Why no further attempt is made.
-enum class RetryRefusal { none, throttle, budget, unit, attempts, committed, pushback };
-inline constexpr std::size_t kRetryRefusals = 7;
 
 struct AttemptEnd {
   Outcome outcome;
