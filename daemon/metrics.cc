@@ -48,6 +48,7 @@ MetricFamily attempts(std::span<const ProxyStats* const> loops) {
   constexpr std::pair<const char*, Counter UpstreamStats::*> kKinds[] = {
       {"first", &UpstreamStats::first_attempts},
       {"retry", &UpstreamStats::retry_attempts},
+      {"hedge", &UpstreamStats::hedge_attempts},
       {"transparent", &UpstreamStats::transparent_attempts}};
   std::map<std::pair<std::string, std::string>, std::uint64_t> sums;
   for (const ProxyStats* loop : loops) {

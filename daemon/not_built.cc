@@ -36,16 +36,6 @@ void refuse_changed(const Json& value, const Json& standard, const std::string& 
   }
 }
 
-void refuse_hedging(const Json& service_config, const std::string& path, Diagnostics& errors) {
-  const auto methods = service_config.find("methodConfig");
-  if (methods == service_config.end() || !methods->is_array()) return;
-  for (std::size_t i = 0; i < methods->size(); ++i) {
-    const bool hedges = (*methods)[i].is_object() && (*methods)[i].contains("hedgingPolicy");
-    errors.require(!hedges, path + ".methodConfig[" + std::to_string(i) + "].hedgingPolicy",
-                   "hedging is not built into this version");
-  }
-}
-
 }  // namespace
 
 void check_built(const Config& config, Diagnostics& errors) {
@@ -54,8 +44,6 @@ void check_built(const Config& config, Diagnostics& errors) {
   const Json defaults = to_json(standard, Secrets::shown);
   const Json json = to_json(config, Secrets::shown);
   for (const auto& [name, upstream] : json.at("upstreams").items()) {
-    refuse_hedging(upstream.at("service_config"),
-                   "upstreams." + printable(name) + ".service_config", errors);
     for (const auto& [path, what] : kUpstreamFields) {
       refuse_changed(upstream.at(path), defaults.at("upstreams").at("main").at(path),
                      "upstreams." + printable(name) + "." + std::string(path), what, errors);

@@ -49,12 +49,19 @@ Task<void> Exchange::run() {
   if (!admission_.admitted_at_once()) {
     if (!co_await wait_in_line()) co_return;
   }
-  if (co_await attempt()) {
-    if (answer().status == 101) {
-      co_await tunnel();
-    } else {
-      co_await relay_answer();
+  Attempts::Result result = co_await attempts_.run();
+  while (result == Attempts::Result::unit_over) {
+    if (!admission_.admitted_at_once()) {
+      if (!co_await wait_in_line()) co_return;
     }
+    result = co_await attempts_.run();
+  }
+  if (result != Attempts::Result::answered) {
+    co_await tell(result);
+  } else if (answer().status == 101) {
+    co_await tunnel();
+  } else {
+    co_await relay_answer();
   }
   co_await attempts_.stop();
 }
@@ -129,22 +136,6 @@ Task<bool> Exchange::wait_in_line() {
   status_ = http::status_of(denial.denial);
   co_await client_.reply(std::move(denial));
   co_return false;
-}
-
-// Sends the request until an answer's head is there. True: there is one. False: the client has been
-// told, or has gone.
-Task<bool> Exchange::attempt() {
-  for (;;) {
-    const Attempts::Result result = co_await attempts_.run();
-    if (result == Attempts::Result::answered) co_return true;
-    if (result != Attempts::Result::unit_over) {
-      co_await tell(result);
-      co_return false;
-    }
-    if (!admission_.admitted_at_once()) {
-      if (!co_await wait_in_line()) co_return false;
-    }
-  }
 }
 
 Task<void> Exchange::relay_answer() {

@@ -35,15 +35,14 @@ class Exchange {
   const char* route();
   void prepare_request();
   http::Task<bool> wait_in_line();
-  http::Task<bool> attempt();
   http::Task<void> relay_answer();
   http::Task<void> tunnel();
+  http::Task<void> tell(Attempts::Result result);
 
   const http::Head& answer() { return attempts_.current().answer(); }
   http::Outbound& outbound() { return attempts_.current().outbound(); }
   http::Task<bool> relay_body(http::BodyDecoder body, http::Framing::Kind sent_as);
 
-  http::Task<void> tell(Attempts::Result result);
   http::Task<void> reply(Ending ending, http::Denial denial, std::string detail);
   http::Task<void> fail(Ending ending, http::Denial denial, std::string detail);
   void cancel();

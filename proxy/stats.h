@@ -79,6 +79,7 @@ struct RuleStats {
 struct UpstreamStats {
   Counter first_attempts;
   Counter retry_attempts;        // after a failed one, by policy
+  Counter hedge_attempts;        // beside another
   Counter transparent_attempts;  // in place of one that a closed connection swallowed
 };
 

@@ -26,7 +26,7 @@ Attempt::Attempt(const Call& call, http::Head& answer)
     : call_(call), answer_(answer), beside_(call.client.loop()) {}
 
 void Attempt::take_kept_connection() {
-  outbound_ = call_.upstream->take_idle();
+  outbound_ = call_.upstream->take_idle(call_.used);
   // What was sent on a connection that the server closed meanwhile may be lost: where the request
   // cannot be sent twice, ask the kernel first.
   const bool once_only =
@@ -34,22 +34,24 @@ void Attempt::take_kept_connection() {
   if (outbound_ && once_only && !outbound_.stream().nothing_unread()) outbound_.release();
 }
 
-Task<bool> Attempt::connect() {
-  if (!outbound_ && !aborted_) {
-    outbound_ = co_await call_.upstream->connect(connecting_);
-    connecting_.reset();
-  }
-  co_return outbound_ && !aborted_;
+Task<void> Attempt::connect() {
+  if (aborted_) co_return;
+  outbound_ = co_await call_.upstream->connect(connecting_, call_.used);
+  connecting_.reset();
 }
 
 void Attempt::give_connection_back() {
   outbound_.stream().quiet() ? outbound_.keep() : outbound_.release();
 }
 
-Task<Attempt::Answer> Attempt::send(int previous) {
-  const Stream::Status sent = co_await send_request(previous);
-  if (sent == Stream::Status::timed_out) co_return Answer::timed_out;
-  co_return co_await read_head();
+bool Attempt::may_send() {
+  return beside_others_ ? call_.admission.may_send(unit_) : call_.admission.may_send();
+}
+
+Task<bool> Attempt::take_unit(int previous) {
+  previous_ = previous;
+  beside_others_ = true;
+  return call_.admission.enter_beside(unit_);
 }
 
 bool Attempt::may_replace_connection() const {
@@ -60,13 +62,13 @@ bool Attempt::may_replace_connection() const {
 
 // The request as far as it is known. Attempts after the first say so, and repeat what was sent of
 // the body.
-Pieces Attempt::request(int previous) {
+Pieces Attempt::request() {
   Pieces pieces;
-  if (previous == 0) {
+  if (previous_ == 0) {
     pieces.add(call_.wire);
   } else {
     scratch_.clear();
-    append_previous_attempts(scratch_, previous);
+    append_previous_attempts(scratch_, previous_);
     scratch_.append(kHeadEnd);
     pieces.add(call_.wire.substr(0, call_.head_size - kHeadEnd.size()));
     pieces.add(scratch_);
@@ -76,11 +78,11 @@ Pieces Attempt::request(int previous) {
   return pieces;
 }
 
-Task<Stream::Status> Attempt::send_request(int previous) {
-  const Pieces pieces = request(previous);
+Task<Stream::Status> Attempt::send_request() {
+  const Pieces pieces = request();
   sent_before_ = outbound_.stream().sent();
   const Stream::Status status = co_await outbound_.stream().write(pieces, response_timeout());
-  if (begun()) call_.admission.sent();
+  if (begun()) beside_others_ ? call_.admission.sent(unit_) : call_.admission.sent();
   answer_due_ = now() + response_timeout();
   if (status != Stream::Status::ok) co_return status;
   if (!call_.client.body().done()) {
@@ -108,7 +110,15 @@ Task<void> Attempt::send_body() {
       if (status == Stream::Status::timed_out) body_fault_ = BodyFault::too_slow;
       break;
     }
-    const Stream::Status status = co_await send_piece(piece);
+    const auto follows = body.done() ? PieceFrame::Follows::nothing : PieceFrame::Follows::more;
+    const PieceFrame frame(call_.client.framing().kind, piece.payload.size(), follows);
+    Pieces pieces;
+    for (const std::string_view part : {frame.before(), piece.payload, frame.behind()}) {
+      pieces.add(part);
+      // Before it is sent: whatever becomes of that, it is taken from the client for good.
+      if (call_.replay) call_.replay->append(part);
+    }
+    const Stream::Status status = co_await to.write(pieces, response_timeout());
     from.consume(piece.wire);
     if (status != Stream::Status::ok) {
       sending_ = Sending::failed;
@@ -126,23 +136,6 @@ Task<void> Attempt::send_body() {
   sending_ = Sending::finished;
   answer_due_ = now() + response_timeout();
   to.set_read_timeout(response_timeout());
-}
-
-// Kept before it is sent: whatever becomes of the sending, it is taken from the client for good.
-Task<Stream::Status> Attempt::send_piece(const BodyDecoder::Piece& piece) {
-  const auto follows =
-      call_.client.body().done() ? PieceFrame::Follows::nothing : PieceFrame::Follows::more;
-  const PieceFrame frame(call_.client.framing().kind, piece.payload.size(), follows);
-  if (call_.replay) {
-    call_.replay->append(frame.before());
-    call_.replay->append(piece.payload);
-    call_.replay->append(frame.behind());
-  }
-  Pieces pieces;
-  pieces.add(frame.before());
-  pieces.add(piece.payload);
-  pieces.add(frame.behind());
-  co_return co_await outbound_.stream().write(pieces, response_timeout());
 }
 
 void Attempt::abort() {
@@ -191,6 +184,7 @@ Task<Attempt::Answer> Attempt::read_head() {
 
 Task<void> Attempt::pass_on_interim() {
   // We have told the client ourselves to go on.
+  if (call_.interim == Call::Interim::drop) co_return;
   if (answer_.status == 100 || call_.client.request().minor_version == 0) co_return;
   std::string head;
   append_interim_head(head, answer_);

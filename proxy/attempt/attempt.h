@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "proxy/admission.h"
 #include "proxy/attempt/replay_body.h"
@@ -21,10 +22,13 @@ struct Call {
   http::Connection& client;
   Admission& admission;
   http::Upstream* upstream = nullptr;
-  std::string_view wire{};       // the request's head, and of its body what was there with it
-  std::size_t head_size = 0;     // of `wire`
-  std::string_view upgrade{};    // the protocol that the client asks to switch to
-  ReplayBody* replay = nullptr;  // where the rest of the body is kept; nullptr: nowhere
+  std::string_view wire{};            // the request's head, and of its body what was there with it
+  std::size_t head_size = 0;          // of `wire`
+  std::string_view upgrade{};         // the protocol that the client asks to switch to
+  ReplayBody* replay = nullptr;       // where the rest of the body is kept; nullptr: nowhere
+  std::vector<bool>* used = nullptr;  // servers to pass over if there are others; nullptr: none
+  enum class Interim { pass_on, drop };
+  Interim interim = Interim::pass_on;
 };
 
 class Attempt {
@@ -39,12 +43,22 @@ class Attempt {
 
   // A kept connection, if there is one.
   void take_kept_connection();
-  // Makes sure that there is a connection. False: every server refused, or abort() was called.
-  http::Task<bool> connect();
+  // A fresh one, unless every server refuses or abort() is called.
+  http::Task<void> connect();
+  bool connected() const { return outbound_ && !aborted_; }
   // It was not needed.
   void give_connection_back();
-  // Sends the request and reads the answer's head. `previous` are the attempts before this one.
-  http::Task<Answer> send(int previous);
+  // Whether its unit is still good; to be asked just before it is sent.
+  bool may_send();
+  // Sends the request, as far as its body is there; the rest goes on beside.
+  http::Task<http::Stream::Status> send_request();
+  http::Task<Answer> read_head();
+
+  // How many attempts were sent before this one.
+  void follows(int previous) { previous_ = previous; }
+  int previous() const { return previous_; }
+  // Takes a unit of its own, without waiting, to be sent beside those `previous` ones.
+  http::Task<bool> take_unit(int previous);
 
   // The connection may have been closed by the server while the request was on its way, and another
   // is as good: the server cannot have begun to serve it, or serving it twice is serving it once.
@@ -71,11 +85,8 @@ class Attempt {
     return call_.upstream->options().response_timeout;
   }
   SteadyTime now() const { return call_.client.loop().deadlines().now(); }
-  http::Pieces request(int previous);
-  http::Task<http::Stream::Status> send_request(int previous);
+  http::Pieces request();
   http::Task<void> send_body();
-  http::Task<http::Stream::Status> send_piece(const http::BodyDecoder::Piece& piece);
-  http::Task<Answer> read_head();
   http::Task<void> pass_on_interim();
 
   const Call& call_;
@@ -83,6 +94,9 @@ class Attempt {
   http::Outbound outbound_;
   std::shared_ptr<http::Stream> connecting_;
   bool aborted_ = false;
+  int previous_ = 0;
+  bool beside_others_ = false;
+  Permit unit_;                    // beside_others_: its own; otherwise the admission's is used
   std::uint64_t sent_before_ = 0;  // on this connection, by earlier requests
   bool answer_begun_ = false;      // a byte of any answer came
   bool answer_read_ = false;       // its head is whole

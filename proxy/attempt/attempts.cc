@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "proxy/attempt/hedges.h"
+
 namespace weir {
 namespace {
 
@@ -11,12 +13,6 @@ using std::chrono::nanoseconds;
 
 // In [0, 1).
 double fraction(Random& random) { return static_cast<double>(random.next() >> 11) * 0x1.0p-53; }
-
-// Nothing that another attempt could mend.
-bool is_final(Attempts::Result result) {
-  return result == Attempts::Result::client_gone || result == Attempts::Result::body_malformed ||
-         result == Attempts::Result::body_too_slow || result == Attempts::Result::deadline;
-}
 
 milliseconds rounded_up(nanoseconds timeout) { return std::chrono::ceil<milliseconds>(timeout); }
 
@@ -31,8 +27,7 @@ Attempts::ByPolicy::ByPolicy(Attempts& attempts, CallPolicy call_policy)
       }),
       deadline([this, &attempts] {
         over = true;
-        attempts.current().abort();
-        pause_over.wake();
+        attempts.cancel();
       }),
       pause_alarm(attempts.call_.client.loop(),
                   [this] {
@@ -57,11 +52,12 @@ void Attempts::begin(const Request& request, const AttemptSurroundings& surround
   call_.wire = request.wire;
   call_.head_size = request.head_size;
   call_.upgrade = request.upgrade;
+  call_.used = nullptr;
   UpstreamRetries* const retries = surroundings.retries;
   if (!retries) return;
   const CallPolicy call = retries->policy_for(call_.client.request().method, request.path);
   policy_ = std::make_unique<ByPolicy>(*this, call);
-  if (call.retry && !call_.client.body().done()) {
+  if ((call.retry || call.hedging) && !call_.client.body().done()) {
     policy_->replay.emplace(retries->replay_room(), call_.wire.size() - call_.head_size);
     call_.replay = &*policy_->replay;
   }
@@ -75,6 +71,12 @@ Task<Attempts::Result> Attempts::run() {
 void Attempts::cancel() {
   current().abort();
   if (policy_) policy_->pause_over.wake();
+  if (hedges_) hedges_->cancel();
+}
+
+bool Attempts::is_final(Result result) {
+  return result == Result::client_gone || result == Result::body_malformed ||
+         result == Result::body_too_slow || result == Result::deadline;
 }
 
 // One attempt; if its connection turns out to have been closed before the request was served,
@@ -82,15 +84,16 @@ void Attempts::cancel() {
 Task<Attempts::Result> Attempts::try_once(Attempt& attempt) {
   attempt.take_kept_connection();
   for (;;) {
-    const bool connected = co_await attempt.connect();
+    if (!attempt.connected()) co_await attempt.connect();
     if (call_.client.gone()) co_return Result::client_gone;
-    if (!connected) co_return Result::unreachable;
-    if (!call_.admission.may_send()) {
+    if (!attempt.connected()) co_return Result::unreachable;
+    if (!attempt.may_send()) {
       attempt.give_connection_back();
       co_return Result::unit_over;
     }
-    const int previous = policy_ ? policy_->state.previous_attempts() : 0;
-    const Attempt::Answer answer = co_await attempt.send(previous);
+    Attempt::Answer answer = Attempt::Answer::timed_out;
+    const http::Stream::Status sent = co_await attempt.send_request();
+    if (sent != http::Stream::Status::timed_out) answer = co_await attempt.read_head();
     if (answer == Attempt::Answer::head_read) co_return Result::answered;
     if (call_.client.gone()) co_return Result::client_gone;
     if (attempt.body_fault() == Attempt::BodyFault::malformed) co_return Result::body_malformed;
@@ -98,10 +101,11 @@ Task<Attempts::Result> Attempts::try_once(Attempt& attempt) {
     const auto reached = attempt.begun() ? TransparentRetries::Reached::server
                                          : TransparentRetries::Reached::nothing;
     if (answer == Attempt::Answer::none && attempt.may_replace_connection() &&
-        transparent_.allow(reached, previous)) {
+        transparent_.allow(reached, attempt.previous())) {
       attempt.outbound().release();
       bool has_unit = reached == TransparentRetries::Reached::nothing;
-      if (!has_unit) has_unit = co_await call_.admission.enter_again();
+      // One that has others beside it leaves what it lost to them.
+      if (!has_unit && !hedges_) has_unit = co_await call_.admission.enter_again();
       if (call_.client.gone()) co_return Result::client_gone;
       if (has_unit) {
         surroundings_->upstream_stats.transparent_attempts.add();
@@ -121,7 +125,16 @@ Task<Attempts::Result> Attempts::run_by_policy() {
       call_.client.loop().deadlines().arm(policy.deadline, rounded_up(*policy.call.timeout));
     }
   }
-  const Result result = co_await try_until_answered();
+  Result result = Result::no_answer;
+  if (policy.call.hedging && call_.upgrade.empty()) {
+    call_.interim = Call::Interim::drop;
+    policy.used.assign(call_.upstream->options().servers.size(), false);
+    call_.used = &policy.used;
+    hedges_ = std::make_unique<Hedges>(*this, *policy.call.hedging);
+    result = co_await hedges_->run();
+  } else {
+    result = co_await try_until_answered();
+  }
   // The rest of the answer has its own time.
   if (result != Result::unit_over) policy.deadline.disarm();
   co_return result;
@@ -137,8 +150,8 @@ Task<Attempts::Result> Attempts::try_until_answered() {
       if (has_unit) continue;
       co_return call_.client.gone() ? Result::client_gone : Result::no_answer;
     }
-    const RetryDecision decision =
-        policy_->state.attempt_ended(end_of(result), fraction(surroundings_->random));
+    const RetryDecision decision = policy_->state.attempt_ended(
+        end_of(result, current(), policy_->attempt_over), fraction(surroundings_->random));
     const bool granted = decision.retry_in && afford();
     if (!decision.retry_in) count(decision.refusal);
     if (!granted) co_return result;
@@ -193,17 +206,17 @@ Task<void> Attempts::pause(nanoseconds delay) {
   policy.pause_alarm.clear();
 }
 
-AttemptEnd Attempts::end_of(Result result) const {
+AttemptEnd Attempts::end_of(Result result, Attempt& attempt, bool timed_out) const {
   AttemptEnd end;
   const bool cut = call_.replay && call_.replay->overflowed();
   if (cut) end.answer = AttemptEnd::Answer::committed;
   if (result == Result::answered) {
-    const http::Head& answer = current_->answer();
+    const http::Head& answer = attempt.answer();
     end.outcome = outcome_of_answer(answer.status, answer.fields);
     end.pushback =
         read_pushback(answer.status, answer.fields, call_.client.loop().clock().wall_now());
   } else {
-    end.timed_out = policy_->attempt_over;
+    end.timed_out = timed_out;
     end.outcome.code =
         result == Result::timed_out ? StatusCode::deadline_exceeded : StatusCode::unavailable;
   }
@@ -216,6 +229,7 @@ Task<void> Attempts::move_on() {
   current().outbound().release();
   auto next = std::make_unique<Further>(call_);
   current_ = &next->attempt;
+  current_->follows(policy_->state.previous_attempts());
   further_ = std::move(next);
   ++policy_->sent;
   surroundings_->upstream_stats.retry_attempts.add();

@@ -1,15 +1,16 @@
 #pragma once
 
 // All attempts to get one request answered: the first, those that replace a lost connection, and
-// the retries that the upstream's service config asks for. The decisions are RetryState's; this
-// sends, waits and keeps the deadlines. Every attempt beyond the first needs tokens, budget and a
-// unit of the global limit, and waits for none of them.
+// the retries or hedges that the upstream's service config asks for. The decisions are RetryState's
+// and HedgeState's; this and Hedges send, wait and keep the deadlines. Every attempt beyond the
+// first needs tokens, budget and a unit of the global limit, and waits for none of them.
 //
 // Owned by its exchange, on the exchange's loop. An upstream without a service config costs one
 // look: no policy, no timer, nothing kept.
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "coordination/base/random.h"
 #include "proxy/attempt/attempt.h"
@@ -27,6 +28,8 @@ struct AttemptSurroundings {
   ProxyStats& stats;
   Random& random;
 };
+
+class Hedges;
 
 class Attempts {
  public:
@@ -68,7 +71,11 @@ class Attempts {
   // Attempts sent before the one that answered.
   int previous() const { return policy_ ? policy_->sent - 1 : 0; }
 
+  // Nothing that another attempt could mend.
+  static bool is_final(Result result);
+
  private:
+  friend class Hedges;
   // Where something is configured for the upstream.
   struct ByPolicy {
     ByPolicy(Attempts& attempts, CallPolicy call_policy);
@@ -82,7 +89,8 @@ class Attempts {
     bool paused = false;
     http::Wakeup pause_over;
     bool begun = false;
-    int sent = 1;  // attempts, connections replaced not counted
+    std::vector<bool> used;  // servers that a hedged call has been sent to
+    int sent = 1;            // attempts, connections replaced not counted
   };
   // An attempt beyond the first.
   struct Further {
@@ -98,7 +106,7 @@ class Attempts {
   bool afford();
   http::Task<bool> unit_for_retry();
   http::Task<void> pause(std::chrono::nanoseconds delay);
-  AttemptEnd end_of(Result result) const;
+  AttemptEnd end_of(Result result, Attempt& attempt, bool timed_out) const;
   http::Task<void> move_on();
   void count(RetryRefusal refusal);
   SteadyTime now() const { return call_.client.loop().deadlines().now(); }
@@ -111,7 +119,8 @@ class Attempts {
   TransparentRetries transparent_;
   bool counted_ = false;
   std::unique_ptr<ByPolicy> policy_;
-  std::unique_ptr<Further> further_;
+  std::unique_ptr<Further> further_;  // the one that retries
+  std::unique_ptr<Hedges> hedges_;
 };
 
 }  // namespace weir

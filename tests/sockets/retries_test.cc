@@ -263,6 +263,19 @@ TEST(Retries, CostAtMostTheBudgetsShareOfFirstTries) {
   EXPECT_GT(weird.metric("weir_retry_refused_total", {{"reason", "budget"}}), 0);
 }
 
+TEST(Retries, TheDefaultBudgetAddsTenPerSecondToItsShare) {
+  FakeUpstream upstream(serve(answer(503, "")));
+  WeirdProcess weird({.servers = {upstream.url()}, .upstream = retrying(3, "0.001s")});
+  RawClient client(weird.port());
+  constexpr double kFirstTries = 500;
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < kFirstTries; ++i) EXPECT_EQ(client.get("/x").status, 503);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  const double retries = static_cast<double>(upstream.requests().size()) - kFirstTries;
+  EXPECT_LE(retries, 0.2 * kFirstTries + 10 * (took.count() + 10)) << "the ttl before it counts";
+  EXPECT_GE(retries, 0.2 * kFirstTries);
+}
+
 TEST(Retries, NoAttemptIsSentWithoutAUnit) {
   FakeUpstream upstream(serve(answer(503, "")));
   WeirdProcess weird({.servers = {upstream.url()},
