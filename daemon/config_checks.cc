@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "proxy/attempt/service_config.h"
+
 namespace weir {
 
 namespace {
@@ -88,12 +90,20 @@ void check_cooldown(const CooldownOptions::Class& answers, const std::string& pa
                  "must not be below base");
 }
 
+void check_service_config(const std::string& json, const std::string& path, Diagnostics& errors) {
+  if (json.empty() || !errors.good(path)) return;
+  for (const ServiceConfigError& error : ServiceConfig::read(json).errors) {
+    errors.fail(path + error.path, error.what);
+  }
+}
+
 void check_upstreams(const Config& config, Diagnostics& errors) {
   errors.require(!config.upstreams.empty(), "upstreams", "at least one is needed");
   for (const UpstreamOptions& upstream : config.upstreams) {
     std::string path = "upstreams." + printable(upstream.name);
     errors.require(!upstream.servers.empty() || !errors.good(path + ".servers"), path + ".servers",
                    "at least one is needed");
+    check_service_config(upstream.service_config, path + ".service_config", errors);
     check_throttle(upstream.throttle, path + ".throttle", errors);
     check_cooldown(upstream.cooldown.on_429, path + ".cooldown.on_429", errors);
     check_cooldown(upstream.cooldown.on_503, path + ".cooldown.on_503", errors);

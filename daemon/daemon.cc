@@ -23,12 +23,6 @@ std::vector<int> bind(const ServerAddress& address, std::size_t count, const cha
   }
 }
 
-std::shared_ptr<const Settings> settings_of(const Config& config) {
-  return std::make_shared<const Settings>(Settings{config.rules, config.default_rule, config.tenant,
-                                                   config.upstreams, config.escaped_slashes,
-                                                   config.headers, config.trusted_proxies});
-}
-
 // What this replica enforces of a rule's limit. One without a limit may have had one, for which
 // requests still wait.
 Limit own_limit(Limit limit, const CoordinationOptions& coordination) {
@@ -135,14 +129,27 @@ void Daemon::run() {
   log_.info("stopped");
 }
 
+// What the workers share about retries lives on from one configuration to the next.
+std::shared_ptr<const Settings> Daemon::settings() {
+  std::vector<std::shared_ptr<UpstreamRetries>> retries;
+  for (const UpstreamOptions& upstream : config_.upstreams) {
+    auto& last = retries_[upstream.name];
+    last = UpstreamRetries::make(upstream, last.get(), clock_.steady_now());
+    retries.push_back(last);
+  }
+  return std::make_shared<const Settings>(Settings{
+      config_.rules, config_.default_rule, config_.tenant, config_.upstreams, std::move(retries),
+      config_.escaped_slashes, config_.headers, config_.trusted_proxies});
+}
+
 // What tells the workers of the configuration that holds now; for any thread.
 std::function<void()> Daemon::workers_configuration() {
   log_.configure(config_.log);
-  return [this, settings = settings_of(config_),
-          options = http::ServerOptions{config_.limits, config_.timeouts},
-          access = config_.log.access ? access_log(log_) : AccessLog{}] {
-    for (auto& worker : workers_) worker->configure(settings, options, access);
-  };
+  return
+      [this, settings = settings(), options = http::ServerOptions{config_.limits, config_.timeouts},
+       access = config_.log.access ? access_log(log_) : AccessLog{}] {
+        for (auto& worker : workers_) worker->configure(settings, options, access);
+      };
 }
 
 void Daemon::wait_for_signal() {

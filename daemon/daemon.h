@@ -5,6 +5,7 @@
 // coordination thread are told by post.
 
 #include <asio/signal_set.hpp>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ class Daemon {
   enum class Phase { serving, draining, cutting };
 
   std::function<void()> workers_configuration();
+  std::shared_ptr<const Settings> settings();
   void wait_for_signal();
   void on_signal(int signal);
   void reload(std::string_view why);
@@ -61,7 +63,8 @@ class Daemon {
   std::string listen_address_, admin_address_;
   std::atomic<std::size_t> connections_{0};
   std::atomic<std::size_t> admin_connections_{0};
-  std::unique_ptr<CoordinationThread> coordination_;  // outlives the workers
+  std::unique_ptr<CoordinationThread> coordination_;                 // outlives the workers
+  std::map<std::string, std::shared_ptr<UpstreamRetries>> retries_;  // the last ones, by upstream
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<ResourcePages> resource_pages_;
   Admin admin_;

@@ -45,18 +45,32 @@ MetricFamily requests(std::span<const ProxyStats* const> loops) {
 }
 
 MetricFamily attempts(std::span<const ProxyStats* const> loops) {
-  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> sums;
+  constexpr std::pair<const char*, Counter UpstreamStats::*> kKinds[] = {
+      {"first", &UpstreamStats::first_attempts},
+      {"retry", &UpstreamStats::retry_attempts},
+      {"hedge", &UpstreamStats::hedge_attempts},
+      {"transparent", &UpstreamStats::transparent_attempts}};
+  std::map<std::pair<std::string, std::string>, std::uint64_t> sums;
   for (const ProxyStats* loop : loops) {
     loop->each_upstream([&](const std::string& upstream, const UpstreamStats& stats) {
-      sums[upstream].first += stats.first_attempts.value();
-      sums[upstream].second += stats.transparent_attempts.value();
+      for (const auto& [kind, counter] : kKinds) sums[{upstream, kind}] += (stats.*counter).value();
     });
   }
   auto result = family("weir_attempts_total", "Attempts to get an answer from an upstream",
                        MetricType::Counter);
-  for (const auto& [upstream, counts] : sums) {
-    add_counter(result, {{"upstream", upstream}, {"kind", "first"}}, counts.first);
-    add_counter(result, {{"upstream", upstream}, {"kind", "transparent"}}, counts.second);
+  for (const auto& [key, value] : sums) {
+    add_counter(result, {{"upstream", key.first}, {"kind", key.second}}, value);
+  }
+  return result;
+}
+
+MetricFamily retry_refusals(std::span<const ProxyStats* const> loops) {
+  auto result = family("weir_retry_refused_total", "Attempts not made, by what kept them away",
+                       MetricType::Counter);
+  for (std::size_t i = 1; i < kRetryRefusals; ++i) {
+    std::uint64_t sum = 0;
+    for (const ProxyStats* loop : loops) sum += loop->retry_refusals[i].value();
+    add_counter(result, {{"reason", std::string{to_string(static_cast<RetryRefusal>(i))}}}, sum);
   }
   return result;
 }
@@ -171,7 +185,10 @@ std::string metrics_text(std::span<const ProxyStats* const> loops, Coordinator& 
               static_cast<double>(coordinator.resources().size())),
        single("weir_overflow_total", "Requests counted for an overflow resource",
               MetricType::Counter, static_cast<double>(coordinator.resources().overflows())),
-       attempts(loops), reloads(daemon), build_info()});
+       attempts(loops),
+       histogram("weir_retries_per_request", "Retries and hedges of requests that had any", loops,
+                 &ProxyStats::retries_per_request),
+       retry_refusals(loops), reloads(daemon), build_info()});
 }
 
 }  // namespace weir

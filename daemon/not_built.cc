@@ -17,10 +17,6 @@ struct NotBuilt {
 };
 
 constexpr NotBuilt kUpstreamFields[] = {
-    {"service_config", "a service config"},
-    {"retry_non_idempotent", "retrying"},
-    {"retries", "turning retries off"},
-    {"retry_budget", "a retry budget"},
     {"dynamic_bucket", "the dynamic bucket"},
     {"throttle", "throttling"},
     {"cooldown", "a cooldown"},

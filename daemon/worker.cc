@@ -5,7 +5,7 @@ namespace weir {
 Worker::Worker(const Clock& clock, int listener, std::atomic<std::size_t>& connections,
                Coordinator& coordinator)
     : loop_(clock),
-      proxy_({loop_, stats_, coordinator}),
+      proxy_({loop_, stats_, coordinator, random_}),
       server_(
           loop_, listener, connections,
           [this](http::Connection& connection) { return proxy_.serve(connection); },

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "coordination/base/clock.h"
+#include "daemon/system.h"
 #include "proxy/http/server.h"
 #include "proxy/proxy.h"
 
@@ -36,6 +37,7 @@ class Worker {
 
  private:
   ProxyStats stats_;
+  SystemRandom random_;
   http::Loop loop_;
   Proxy proxy_;
   http::Server server_;

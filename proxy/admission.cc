@@ -65,7 +65,7 @@ void Admission::take(bool patient) {
   waiter_.who = this;
   waiter_.tenant = subject_.tenant;
   waiter_.patient = patient;
-  permit_.settle();
+  wanted_->settle();
   refusal_.reset();
   state_ = State::in_line;
   const auto taken = allowance_->take(allowance_, waiter_, subject_.limit->queue);
@@ -124,7 +124,7 @@ Admission::Entered Admission::settle_answer() {
   if (client_gone_) return Entered::client_gone;
   if (!allowance) return refusal_ ? Entered::refused : Entered::admitted;
   const bool granted{permit};
-  if (granted) permit_ = std::move(permit);
+  if (granted) *wanted_ = std::move(permit);
   if (!granted || subject_.headers != LimitHeaders::off) learn_standing(*allowance);
   if (granted) return Entered::admitted;
   refusal_ = answer == State::timed_out ? Refusal::limit : waiter_.refusal;
@@ -137,6 +137,8 @@ Admission::Entered Admission::settle_answer() {
 
 Task<bool> Admission::enter_again() {
   if (passes_) co_return true;
+  // One that was not used is as good as another.
+  if (permit_ && !permit_.spent() && may_send()) co_return true;
   // Where a unit is held and not used up, the attempt that ended leaves its own to this one.
   const Mode mode = subject_.limit->mode;
   if (mode == Mode::in_flight || mode == Mode::until_done) co_return may_send();
@@ -144,16 +146,29 @@ Task<bool> Admission::enter_again() {
   co_return co_await wait() == Entered::admitted;
 }
 
-bool Admission::may_send() {
-  if (subject_.policy == nullptr) return true;
-  sending_at_ = client_.loop().clock().now();
-  return passes_ || permit_.good(sending_at_);
+Task<bool> Admission::enter_beside(Permit& permit) {
+  if (passes_) co_return true;
+  wanted_ = &permit;
+  take(false);
+  const Entered entered = co_await wait();
+  wanted_ = &permit_;
+  co_return entered == Entered::admitted;
 }
 
-void Admission::sent() {
+bool Admission::may_send() { return may_send(permit_); }
+
+bool Admission::may_send(const Permit& permit) {
+  if (subject_.policy == nullptr) return true;
+  sending_at_ = client_.loop().clock().now();
+  return passes_ || permit.good(sending_at_);
+}
+
+void Admission::sent() { sent(permit_); }
+
+void Admission::sent(Permit& permit) {
   if (subject_.policy == nullptr) return;
-  if (permit_ && !permit_.spent()) {
-    permit_.spend();
+  if (permit && !permit.spent()) {
+    permit.spend();
     subject_.rule_stats->units_spent.add();
   }
   if (std::exchange(measured_, true)) return;

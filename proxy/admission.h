@@ -45,13 +45,18 @@ class Admission {
   http::Task<Entered> wait();
   // Another unit for another attempt behind one that was sent: never waits for one to come free.
   http::Task<bool> enter_again();
+  // A unit of its own for an attempt beside others; never waits for one to come free. One at a
+  // time.
+  http::Task<bool> enter_beside(Permit& permit);
   // The client has gone: out of the line.
   void cancel();
 
   // Whether the attempt may be sent now; to be asked just before.
   bool may_send();
+  bool may_send(const Permit& permit);  // one of enter_beside()
   // Its first byte has gone out.
   void sent();
+  void sent(Permit& permit);
 
   // Passed only because the rule is a shadow.
   bool shadow_denied() const { return shadow_denied_; }
@@ -85,6 +90,7 @@ class Admission {
   http::Deadlines::Entry deadline_;
 
   Permit permit_;
+  Permit* wanted_ = &permit_;  // what the next answer is for
   std::optional<Refusal> refusal_;
   bool passes_ = false;  // without a unit: unlimited, or a shadow
   bool shadow_denied_ = false;

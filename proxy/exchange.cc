@@ -17,18 +17,10 @@ using http::Task;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kNoTimeout{0};
 constexpr const char* kBrokenBody = "the body's framing is broken";
-// What an upstream's head may take up. Servers are trusted with more than clients.
-constexpr http::Limits kAnswerLimits{Stream::kMaxBuffer, 1000, 0, 0};
 
 PieceFrame::Follows follows(const BodyDecoder& body) {
   return body.done() ? PieceFrame::Follows::nothing : PieceFrame::Follows::more;
-}
-
-bool is_idempotent(std::string_view method) {
-  return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
-         method == "OPTIONS" || method == "TRACE";
 }
 
 }  // namespace
@@ -39,7 +31,7 @@ Exchange::Exchange(std::shared_ptr<const Setup> setup, http::Connection& client,
       buffers_(buffers),
       routed_{&setup_->routes.rule(setup_->routes.size()), setup_->routes.size(), {}},
       admission_(setup_->coordinator, client),
-      beside_(client.loop()) {}
+      attempts_(client, admission_, buffers.answer) {}
 
 Exchange::~Exchange() { client_.on_gone(nullptr); }
 
@@ -57,14 +49,21 @@ Task<void> Exchange::run() {
   if (!admission_.admitted_at_once()) {
     if (!co_await wait_in_line()) co_return;
   }
-  if (co_await attempt()) {
-    if (buffers_.answer.status == 101) {
-      co_await tunnel();
-    } else {
-      co_await relay_answer();
+  Attempts::Result result = co_await attempts_.run();
+  while (result == Attempts::Result::unit_over) {
+    if (!admission_.admitted_at_once()) {
+      if (!co_await wait_in_line()) co_return;
     }
+    result = co_await attempts_.run();
   }
-  co_await stop_sending();
+  if (result != Attempts::Result::answered) {
+    co_await tell(result);
+  } else if (answer().status == 101) {
+    co_await tunnel();
+  } else {
+    co_await relay_answer();
+  }
+  co_await attempts_.stop();
 }
 
 // Which rule, resource and upstream; a text if the request is none that we can place.
@@ -106,15 +105,19 @@ void Exchange::prepare_request() {
     const ServerAddress& server = upstream().options().servers.front();
     server_name = server.host + ":" + std::to_string(server.port);
   }
-  append_request_head(
-      buffers_.wire,
-      {request, target_.forward, authority_.empty() ? server_name : authority_, client_.peer_text(),
-       setup_->trusted.contains(client_.peer()), client_.framing(), upgrade_});
-  if (body.done()) return;
-  const BodyDecoder::Piece piece = body.decode(client_.stream().data(), client_.stream().size());
-  const PieceFrame frame(client_.framing().kind, piece.payload.size(), follows(body));
-  buffers_.wire.append(frame.before()).append(piece.payload).append(frame.behind());
-  client_.stream().consume(piece.wire);
+  append_request_head(buffers_.wire,
+                      {request, target_.forward, authority_.empty() ? server_name : authority_,
+                       client_.peer_text(), setup_->trusted.contains(client_.peer()),
+                       client_.framing(), upgrade_, per_rule().attempts.retries != nullptr});
+  const std::size_t head_size = buffers_.wire.size();
+  if (!body.done()) {
+    const BodyDecoder::Piece piece = body.decode(client_.stream().data(), client_.stream().size());
+    const PieceFrame frame(client_.framing().kind, piece.payload.size(), follows(body));
+    buffers_.wire.append(frame.before()).append(piece.payload).append(frame.behind());
+    client_.stream().consume(piece.wire);
+  }
+  attempts_.begin({&upstream(), buffers_.wire, head_size, upgrade_, target_.counted},
+                  per_rule().attempts);
 }
 
 // True: a unit of the limit is there. False: the client has been told that there is none, or has
@@ -135,191 +138,9 @@ Task<bool> Exchange::wait_in_line() {
   co_return false;
 }
 
-void Exchange::take_kept_connection() {
-  outbound_ = upstream().take_idle();
-  // What was sent on a connection that the server closed meanwhile may be lost: where the request
-  // cannot be sent twice, ask the kernel first.
-  const bool once_only = !is_idempotent(client_.request().method) || !client_.body().done();
-  if (outbound_ && once_only && !outbound_.stream().nothing_unread()) {
-    outbound_.release();
-  }
-}
-
-// Sends the request and reads the answer's head. True: there is one. False: the client has been
-// told, or has gone.
-Task<bool> Exchange::attempt() {
-  per_rule().upstream_stats->first_attempts.add();
-  take_kept_connection();
-  for (;;) {
-    if (!outbound_) outbound_ = co_await upstream().connect(connecting_);
-    connecting_.reset();
-    if (client_.gone()) break;
-    if (!outbound_) {
-      co_await reply(
-          Ending::upstream_unreachable, Denial::upstream_unreachable,
-          "every server of upstream " + upstream().options().name + " refused the connection");
-      co_return false;
-    }
-    if (!admission_.may_send()) {  // the unit's time ended while a connection was made
-      outbound_.stream().quiet() ? outbound_.keep() : outbound_.release();
-      if (!admission_.admitted_at_once()) {
-        if (!co_await wait_in_line()) co_return false;
-      }
-      take_kept_connection();
-      continue;
-    }
-    Answer answer = Answer::none;
-    const Stream::Status sent = co_await send_request();
-    if (sent == Stream::Status::timed_out) {
-      answer = Answer::timed_out;
-    } else {
-      answer = co_await read_answer_head();
-    }
-    if (answer == Answer::head_read) co_return true;
-    if (client_.gone() || body_fault_ != BodyFault::none) break;
-    if (answer == Answer::none && may_replace_connection()) {
-      bool has_unit = !request_begun();
-      outbound_.release();
-      if (!has_unit) has_unit = co_await admission_.enter_again();
-      if (client_.gone()) break;
-      if (has_unit) {
-        per_rule().upstream_stats->transparent_attempts.add();
-        continue;
-      }
-    }
-    if (answer == Answer::timed_out) {
-      co_await fail(Ending::upstream_timeout, Denial::upstream_timeout, "no answer came in time");
-    } else {
-      co_await fail(Ending::upstream_failed, Denial::upstream_failed,
-                    answer == Answer::malformed ? "the answer was not HTTP"
-                                                : "the connection ended before an answer");
-    }
-    co_return false;
-  }
-  if (body_fault_ == BodyFault::malformed) {
-    co_await fail(Ending::malformed, Denial::malformed, kBrokenBody);
-  } else if (body_fault_ == BodyFault::too_slow) {
-    co_await fail(Ending::malformed, Denial::too_slow, "the body stopped coming");
-  } else {
-    ending_ = Ending::client_gone;
-  }
-  co_return false;
-}
-
-// A kept connection may have been closed by the server while the request was on its way. Another is
-// as good if the server cannot have begun to serve it, or if serving it twice is serving it once.
-bool Exchange::may_replace_connection() const {
-  if (!outbound_.reused() || answer_begun_ || sending_ != Sending::nothing) return false;
-  return !request_begun() || is_idempotent(client_.request().method);
-}
-
-Task<Stream::Status> Exchange::send_request() {
-  Pieces pieces;
-  pieces.add(buffers_.wire);
-  sent_before_ = outbound_.stream().sent();
-  const Stream::Status status = co_await outbound_.stream().write(pieces, response_timeout());
-  if (request_begun()) admission_.sent();
-  answer_due_ = client_.loop().deadlines().now() + response_timeout();
-  if (status != Stream::Status::ok) co_return status;
-  if (!client_.body().done()) {
-    co_await client_.send_continue();
-    sending_ = Sending::under_way;
-    beside_.start(send_body());
-  }
-  co_return status;
-}
-
-// Runs beside the reading of the answer: an upstream may answer, even at length, before it has read
-// everything.
-Task<void> Exchange::send_body() {
-  Stream& from = client_.stream();
-  Stream& to = outbound_.stream();
-  BodyDecoder& body = client_.body();
-  while (!body.done()) {
-    const BodyDecoder::Piece piece = body.decode(from.data(), from.size());
-    if (body.failed()) body_fault_ = BodyFault::malformed;
-    if (body_fault_ != BodyFault::none) break;
-    if (piece.payload.empty() && !body.done()) {
-      from.consume(piece.wire);
-      const Stream::Status status = co_await from.more(client_.timeouts().body_idle);
-      if (status == Stream::Status::ok) continue;
-      if (status == Stream::Status::timed_out) body_fault_ = BodyFault::too_slow;
-      break;
-    }
-    const PieceFrame frame(client_.framing().kind, piece.payload.size(), follows(body));
-    Pieces pieces;
-    pieces.add(frame.before());
-    pieces.add(piece.payload);
-    pieces.add(frame.behind());
-    const Stream::Status status = co_await to.write(pieces, response_timeout());
-    from.consume(piece.wire);
-    if (status != Stream::Status::ok) {
-      sending_ = Sending::failed;
-      // It does not read. If it has not answered all the same by now, it will not.
-      if (status == Stream::Status::timed_out && status_ == 0) to.set_read_timeout(milliseconds{1});
-      co_return;
-    }
-  }
-  if (!body.done()) {
-    sending_ = Sending::failed;
-    to.abort();
-    co_return;
-  }
-  sending_ = Sending::finished;
-  answer_due_ = client_.loop().deadlines().now() + response_timeout();
-  to.set_read_timeout(response_timeout());
-}
-
-Task<void> Exchange::stop_sending() {
-  if (sending_ == Sending::under_way) {
-    outbound_.stream().abort();
-    client_.stream().interrupt();
-  }
-  co_await beside_.join();
-}
-
-Task<Exchange::Answer> Exchange::read_answer_head() {
-  Stream& from = outbound_.stream();
-  HeadReader reader(HeadReader::Kind::response, kAnswerLimits);
-  for (;;) {
-    const HeadReader::Result result = reader.read(from.received(), buffers_.answer);
-    if (from.size() > 0) answer_begun_ = true;
-    if (result.state == HeadReader::State::done) {
-      from.consume(result.consumed);
-      if (buffers_.answer.status >= 200) co_return Answer::head_read;
-      if (buffers_.answer.status == 101)
-        co_return upgrade_.empty() ? Answer::malformed : Answer::head_read;
-      co_await pass_on_interim();
-      continue;
-    }
-    if (result.state != HeadReader::State::more) co_return Answer::malformed;
-    // While the body is under way its own deadlines hold; the answer's time begins behind it.
-    milliseconds timeout = kNoTimeout;
-    if (sending_ != Sending::under_way) {
-      timeout = duration_cast<milliseconds>(answer_due_ - client_.loop().deadlines().now());
-      if (timeout.count() <= 0) co_return Answer::timed_out;
-    }
-    const Stream::Status status = co_await from.more(timeout);
-    if (status == Stream::Status::timed_out) co_return Answer::timed_out;
-    if (status != Stream::Status::ok) co_return Answer::none;
-  }
-}
-
-Task<void> Exchange::pass_on_interim() {
-  // We have told the client ourselves to go on.
-  if (buffers_.answer.status == 100 || client_.request().minor_version == 0) co_return;
-  buffers_.out.clear();
-  append_interim_head(buffers_.out, buffers_.answer);
-  Pieces pieces;
-  pieces.add(buffers_.out);
-  // Half of it would make nonsense of whatever follows.
-  const auto written = co_await client_.stream().write(pieces, client_.timeouts().body_idle);
-  if (written != Stream::Status::ok) client_.abort();
-}
-
 Task<void> Exchange::relay_answer() {
   const http::Head& request = client_.request();
-  const Framing framing = http::response_framing(buffers_.answer, request.method);
+  const Framing framing = http::response_framing(answer(), request.method);
   if (framing.fault) {
     co_return co_await fail(Ending::upstream_failed, Denial::upstream_failed,
                             std::string{"the answer has "} + framing.fault);
@@ -332,35 +153,33 @@ Task<void> Exchange::relay_answer() {
   }
   if (sent_as.kind == Framing::Kind::until_close) client_.close_after_answer();
   client_.answer_early();
-  const bool body_left_out = request.method == "HEAD" || buffers_.answer.status == 304;
-  status_ = buffers_.answer.status;
+  const bool body_left_out = request.method == "HEAD" || answer().status == 304;
+  status_ = answer().status;
   buffers_.out.clear();
-  append_answer_head(
-      buffers_.out,
-      {buffers_.answer, sent_as, body_left_out ? http::content_length(buffers_.answer) : -1,
-       request.minor_version, client_.keep_alive(), client_.loop().http_date(),
-       admission_.fields(buffers_.limit_fields)});
+  append_answer_head(buffers_.out,
+                     {answer(), sent_as, body_left_out ? http::content_length(answer()) : -1,
+                      request.minor_version, client_.keep_alive(), client_.loop().http_date(),
+                      admission_.fields(buffers_.limit_fields), attempts_.previous()});
   const bool whole = co_await relay_body(BodyDecoder{framing}, sent_as.kind);
   if (!whole && !buffers_.out.empty()) {  // nothing of it has gone out
     co_return co_await fail(Ending::upstream_failed, Denial::upstream_failed,
                             "the answer's body is broken");
   }
   if (!whole) {
-    outbound_.stream().abort();
+    outbound().stream().abort();
     client_.cut(sent_as.kind == Framing::Kind::until_close ? http::Connection::Cut::reset
                                                            : http::Connection::Cut::close);
     co_return;
   }
-  const bool all_sent = sending_ == Sending::nothing || sending_ == Sending::finished;
-  if (all_sent && framing.kind != Framing::Kind::until_close && http::persists(buffers_.answer) &&
-      outbound_.stream().quiet()) {
-    outbound_.keep();
+  if (attempts_.current().sent_whole() && framing.kind != Framing::Kind::until_close &&
+      http::persists(answer()) && outbound().stream().quiet()) {
+    outbound().keep();
   }
 }
 
 // Sends the head in buffers_.out and behind it the body as it comes. False: it was cut.
 Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
-  Stream& from = outbound_.stream();
+  Stream& from = outbound().stream();
   Stream& to = client_.stream();
   for (;;) {
     const BodyDecoder::Piece piece = body.decode(from.data(), from.size());
@@ -382,7 +201,7 @@ Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
       co_return false;
     }
     if (body.done()) co_return true;
-    const Stream::Status status = co_await from.more(response_timeout());
+    const Stream::Status status = co_await from.more(upstream().options().response_timeout);
     if (status == Stream::Status::ok) continue;
     if (status == Stream::Status::closed) body.end_of_input();
     if (body.done()) continue;  // the close was its end
@@ -396,9 +215,9 @@ Task<bool> Exchange::relay_body(BodyDecoder body, Framing::Kind sent_as) {
 Task<void> Exchange::tunnel() {
   client_.on_gone(nullptr);  // from here on either side may close first
   client_.close_after_answer();
-  status_ = buffers_.answer.status;
+  status_ = answer().status;
   buffers_.out.clear();
-  append_switch_head(buffers_.out, buffers_.answer, http::upgrade_of(buffers_.answer),
+  append_switch_head(buffers_.out, answer(), http::upgrade_of(answer()),
                      admission_.fields(buffers_.limit_fields));
   Pieces pieces;
   pieces.add(buffers_.out);
@@ -406,22 +225,47 @@ Task<void> Exchange::tunnel() {
     ending_ = Ending::client_gone;
     co_return;
   }
-  http::Tunnel tunnel(client_.stream(), outbound_.stream(), response_timeout());
+  http::Tunnel tunnel(client_.stream(), outbound().stream(), upstream().options().response_timeout);
   co_await tunnel.run();
   client_.cut(http::Connection::Cut::close);
+}
+
+// There is no answer to pass on: what the client is told instead.
+Task<void> Exchange::tell(Attempts::Result result) {
+  switch (result) {
+    case Attempts::Result::unreachable:
+      return fail(
+          Ending::upstream_unreachable, Denial::upstream_unreachable,
+          "every server of upstream " + upstream().options().name + " refused the connection");
+    case Attempts::Result::timed_out:
+      return fail(Ending::upstream_timeout, Denial::upstream_timeout, "no answer came in time");
+    case Attempts::Result::deadline:
+      return fail(Ending::deadline, Denial::deadline,
+                  "the time for all attempts together was over");
+    case Attempts::Result::malformed_answer:
+      return fail(Ending::upstream_failed, Denial::upstream_failed, "the answer was not HTTP");
+    case Attempts::Result::body_malformed:
+      return fail(Ending::malformed, Denial::malformed, kBrokenBody);
+    case Attempts::Result::body_too_slow:
+      return fail(Ending::malformed, Denial::too_slow, "the body stopped coming");
+    default:  // a client that has gone is told nothing
+      return fail(Ending::upstream_failed, Denial::upstream_failed,
+                  "the connection ended before an answer");
+  }
 }
 
 Task<void> Exchange::reply(Ending ending, Denial denial, std::string detail) {
   ending_ = ending;
   status_ = http::status_of(denial);
   http::LocalReply local{denial, std::move(detail), std::string{routed_.resource}};
+  append_previous_attempts(local.fields, attempts_.previous());
   co_await client_.reply(std::move(local));
 }
 
 // As reply(), where an upstream call has to be ended first.
 Task<void> Exchange::fail(Ending ending, Denial denial, std::string detail) {
-  co_await stop_sending();
-  outbound_.release();
+  co_await attempts_.stop();
+  outbound().release();
   if (client_.gone()) {
     ending_ = Ending::client_gone;
     co_return;
@@ -433,8 +277,7 @@ Task<void> Exchange::fail(Ending ending, Denial denial, std::string detail) {
 // The client has gone: whatever the exchange waits for ends now.
 void Exchange::cancel() {
   admission_.cancel();
-  if (connecting_) connecting_->abort();
-  if (outbound_) outbound_.stream().abort();
+  attempts_.cancel();
 }
 
 }  // namespace weir

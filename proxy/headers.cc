@@ -125,9 +125,11 @@ bool is_replaced(Known known, const LimitFields& ours) {
          known == (ours.style == LimitHeaders::legacy ? Known::x_rate_limit : Known::rate_limit);
 }
 
-void append_answer_fields(std::string& out, const Head& head, const LimitFields& limit_fields) {
+void append_answer_fields(std::string& out, const Head& head, const LimitFields& limit_fields,
+                          int previous_attempts = 0) {
   const Field* connection = head.find(Known::connection);
   for (const Field& field : head.fields) {
+    if (field.known == Known::grpc_previous_attempts && previous_attempts > 0) continue;
     if (is_dropped(field.known) || is_replaced(field.known, limit_fields)) continue;
     if (is_unlisted(head, field, connection)) append_field(out, field.name, field.value);
   }
@@ -155,6 +157,13 @@ std::string_view upgrade_of(const Head& head) {
 
 }  // namespace http
 
+void append_previous_attempts(std::string& out, int attempts) {
+  if (attempts == 0) return;
+  out.append(kPreviousAttempts).append(": ");
+  append_number(out, static_cast<std::uint64_t>(attempts));
+  out.append("\r\n");
+}
+
 void append_request_head(std::string& out, const ForwardedRequest& request) {
   const Head& head = request.head;
   out.append(head.method).append(" ").append(request.target).append(" HTTP/1.1\r\n");
@@ -169,6 +178,9 @@ void append_request_head(std::string& out, const ForwardedRequest& request) {
       case Known::x_forwarded_host:
       case Known::x_forwarded_proto:
         continue;  // ours follow
+      case Known::grpc_previous_attempts:
+        if (request.counts_attempts) continue;
+        break;
       default:
         if (is_dropped(field.known)) continue;
     }
@@ -185,8 +197,9 @@ void append_request_head(std::string& out, const ForwardedRequest& request) {
 
 void append_answer_head(std::string& out, const ForwardedAnswer& answer) {
   append_status_line(out, answer.head);
-  append_answer_fields(out, answer.head, answer.limit_fields);
+  append_answer_fields(out, answer.head, answer.limit_fields, answer.previous_attempts);
   out.append(answer.limit_fields.text);
+  append_previous_attempts(out, answer.previous_attempts);
   if (!answer.head.find(Known::date)) append_field(out, "Date", answer.date);
   if (answer.stated_length >= 0) {
     append_framing(out, {Framing::Kind::length, static_cast<std::uint64_t>(answer.stated_length)});

@@ -22,17 +22,23 @@ std::string_view upgrade_of(const Head& head);
 
 }  // namespace http
 
+inline constexpr std::string_view kPreviousAttempts = "grpc-previous-rpc-attempts";
+
 struct ForwardedRequest {
   const http::Head& head;
-  std::string_view target;     // canonical
-  std::string_view authority;  // what Host is to say
-  std::string_view peer;       // the client's address, or the proxy's that we hear it through
-  bool peer_is_trusted;        // its X-Forwarded-* and Via are extended, not replaced
-  http::Framing framing;       // of the body to come
-  std::string_view upgrade;    // protocol to ask for; empty: none
+  std::string_view target;       // canonical
+  std::string_view authority;    // what Host is to say
+  std::string_view peer;         // the client's address, or the proxy's that we hear it through
+  bool peer_is_trusted;          // its X-Forwarded-* and Via are extended, not replaced
+  http::Framing framing;         // of the body to come
+  std::string_view upgrade;      // protocol to ask for; empty: none
+  bool counts_attempts = false;  // kPreviousAttempts is ours to say, and not the client's
 };
 
 void append_request_head(std::string& out, const ForwardedRequest& request);
+
+// The field's line; none for 0.
+void append_previous_attempts(std::string& out, int attempts);
 
 struct ForwardedAnswer {
   const http::Head& head;
@@ -42,6 +48,7 @@ struct ForwardedAnswer {
   bool keep_alive;
   std::string_view date;       // for an answer that has none
   LimitFields limit_fields{};  // in place of the upstream's own
+  int previous_attempts = 0;   // not 0: the client is told, whatever the upstream says
 };
 
 void append_answer_head(std::string& out, const ForwardedAnswer& answer);

@@ -34,7 +34,8 @@ Setup::Setup(const Settings& settings, const Setup* previous, const Surroundings
       routes(settings.rules, settings.default_rule, settings.tenant),
       trusted(settings.trusted_proxies),
       escaped_slashes(settings.escaped_slashes),
-      headers(settings.headers) {
+      headers(settings.headers),
+      retries(settings.retries) {
   for (const UpstreamOptions& options : settings.upstreams) {
     upstreams.push_back(upstream_for(options, previous, surroundings.loop));
   }
@@ -43,7 +44,10 @@ Setup::Setup(const Settings& settings, const Setup* previous, const Surroundings
     const auto upstream = std::find_if(
         upstreams.begin(), upstreams.end(),
         [&](const auto& candidate) { return candidate->options().name == rule.upstream; });
-    per_rule.push_back({&stats.rule(rule.name), upstream->get(), &stats.upstream(rule.upstream),
+    const auto index = static_cast<std::size_t>(upstream - upstreams.begin());
+    const AttemptSurroundings attempts{retries[index].get(), stats.upstream(rule.upstream), stats,
+                                       surroundings.random};
+    per_rule.push_back({&stats.rule(rule.name), upstream->get(), attempts,
                         rule.limit.unlimited ? nullptr : &coordinator.policy(rule.name)});
   }
 }

@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "coordination/base/random.h"
 #include "coordination/coordinator.h"
+#include "proxy/attempt/attempts.h"
 #include "proxy/forwarded.h"
 #include "proxy/http/connection.h"
 #include "proxy/http/upstream.h"
@@ -25,6 +27,8 @@ struct Settings {
   Rule default_rule;
   TenantSource tenant;
   std::vector<UpstreamOptions> upstreams;
+  std::vector<std::shared_ptr<UpstreamRetries>>
+      retries;  // by upstream; nullptr: nothing configured
   EscapedSlashes escaped_slashes = EscapedSlashes::reject;
   LimitHeaders headers = LimitHeaders::ietf;
   std::vector<std::string> trusted_proxies;
@@ -44,6 +48,7 @@ struct Surroundings {
   http::Loop& loop;
   ProxyStats& stats;
   Coordinator& coordinator;
+  Random& random;
 };
 
 // Settings made ready for use on one loop. An exchange holds the one it began with.
@@ -57,10 +62,11 @@ struct Setup {
   EscapedSlashes escaped_slashes;
   LimitHeaders headers;
   std::vector<std::shared_ptr<http::Upstream>> upstreams;
+  std::vector<std::shared_ptr<UpstreamRetries>> retries;  // by upstream
   struct PerRule {
     RuleStats* stats;
     http::Upstream* upstream;
-    UpstreamStats* upstream_stats;
+    AttemptSurroundings attempts;
     Policy* policy;  // nullptr: unlimited
   };
   std::vector<PerRule> per_rule;  // by Routed::rule_index

@@ -26,6 +26,8 @@ std::string_view to_string(Ending ending) {
       return "upstream_failed";
     case Ending::upstream_timeout:
       return "upstream_timeout";
+    case Ending::deadline:
+      return "deadline";
   }
   return "";
 }

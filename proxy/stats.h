@@ -13,6 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "proxy/attempt/retry_refusal.h"
+
 namespace weir {
 
 // How a request ended.
@@ -28,8 +30,9 @@ enum class Ending {
   upstream_unreachable,
   upstream_failed,
   upstream_timeout,
+  deadline,  // of all attempts together
 };
-inline constexpr std::size_t kEndings = 11;
+inline constexpr std::size_t kEndings = 12;
 std::string_view to_string(Ending ending);
 
 class Counter {
@@ -44,7 +47,7 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-// Durations by upper bounds in seconds. Written like a Counter.
+// Durations by upper bounds in seconds, or other numbers passed as such. Written like a Counter.
 template <std::size_t kBounds>
 class Histogram {
  public:
@@ -75,6 +78,8 @@ struct RuleStats {
 
 struct UpstreamStats {
   Counter first_attempts;
+  Counter retry_attempts;        // after a failed one, by policy
+  Counter hedge_attempts;        // beside another
   Counter transparent_attempts;  // in place of one that a closed connection swallowed
 };
 
@@ -86,6 +91,9 @@ class ProxyStats {
       {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5}};
   // In line, of those that waited there.
   Histogram<12> wait{{0.005, 0.025, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300, 900}};
+  // Retries and hedges of one request, where there were any. By number, not by time.
+  Histogram<5> retries_per_request{{1, 2, 3, 4, 5}};
+  std::array<Counter, kRetryRefusals> retry_refusals;  // by RetryRefusal
 
   // Made when first asked for, and never taken back: a rule that a reload removes keeps its counts.
   RuleStats& rule(const std::string& name);

@@ -22,6 +22,7 @@ struct RetryBudgetOptions {
   double percent = 20;  // of first tries, 0 … 100000
   int min_per_second = 10;
   std::chrono::milliseconds ttl{10'000};
+  bool operator==(const RetryBudgetOptions&) const = default;
 };
 
 struct DynamicBucketOptions {

@@ -36,11 +36,12 @@ constexpr std::array kNames{
     Name{"proxy-authenticate", Known::proxy_authenticate},
     Name{"proxy-authorization", Known::proxy_authorization},
     Name{"x-ratelimit-remaining", Known::x_rate_limit},
+    Name{"grpc-previous-rpc-attempts", Known::grpc_previous_attempts},
 };
 
 // Where the names of each length begin in kNames, which is sorted by length: most names that come
 // in are told apart by their length and first letter alone.
-constexpr std::size_t kLongest = 21;
+constexpr std::size_t kLongest = 26;
 constexpr auto kFirstOfLength = [] {
   std::array<unsigned char, kLongest + 2> first{};
   for (std::size_t length = 0; length < first.size(); ++length) {

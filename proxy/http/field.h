@@ -15,6 +15,7 @@ enum class Known : unsigned char {
   content_length,
   date,
   expect,
+  grpc_previous_attempts,
   host,
   http2_settings,
   keep_alive,

@@ -41,6 +41,8 @@ Entry entry_of(Denial denial) {
       return {502, "upstream_failed", "The upstream failed the request", 0};
     case Denial::upstream_timeout:
       return {504, "upstream_timeout", "The upstream took too long", 0};
+    case Denial::deadline:
+      return {504, "deadline", "All attempts together took too long", 0};
   }
   return {500, "malformed", "", 0};
 }

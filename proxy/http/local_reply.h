@@ -26,6 +26,7 @@ enum class Denial {
   upstream_unreachable,
   upstream_failed,
   upstream_timeout,
+  deadline,
 };
 
 struct LocalReply {

@@ -101,7 +101,8 @@ Upstream::~Upstream() {
 }
 
 // Counts as under way from here on, so that those who come meanwhile look elsewhere.
-Outbound Upstream::begin(std::size_t server) {
+Outbound Upstream::begin(std::size_t server, Used used) {
+  if (used) (*used)[server] = true;
   Outbound result;
   result.upstream_ = this;
   result.server_ = server;
@@ -109,11 +110,21 @@ Outbound Upstream::begin(std::size_t server) {
   return result;
 }
 
-Outbound Upstream::take_idle() {
-  const auto server = static_cast<std::size_t>(rotation_.pick(loop_.deadlines().now(), {}));
+int Upstream::pick(const std::vector<bool>& tried, Used used) const {
+  if (used) {
+    std::vector<bool> passed_over = *used;
+    for (std::size_t i = 0; i < tried.size(); ++i) passed_over[i] = passed_over[i] || tried[i];
+    const int other = rotation_.pick(loop_.deadlines().now(), passed_over);
+    if (other >= 0) return other;
+  }
+  return rotation_.pick(loop_.deadlines().now(), tried);
+}
+
+Outbound Upstream::take_idle(Used used) {
+  const auto server = static_cast<std::size_t>(pick({}, used));
   auto& idle = servers_[server].idle;
   if (idle.empty()) return {};
-  Outbound result = begin(server);
+  Outbound result = begin(server, used);
   result.stream_ = std::move(idle.back());
   result.stream_->on_event(nullptr);
   result.stream_->set_read_timeout(kNever);
@@ -145,14 +156,14 @@ void Upstream::drop_idle(std::size_t index, Stream* stream) {
   loop_.post([dropped = std::move(dropped)] {});
 }
 
-Task<Outbound> Upstream::connect(std::shared_ptr<Stream>& current) {
+Task<Outbound> Upstream::connect(std::shared_ptr<Stream>& current, Used used) {
   std::vector<bool> tried(servers_.size());
   for (;;) {
-    const int picked = rotation_.pick(loop_.deadlines().now(), tried);
+    const int picked = pick(tried, used);
     if (picked < 0) co_return Outbound{};
     const auto server = static_cast<std::size_t>(picked);
     tried[server] = true;
-    Outbound result = begin(server);
+    Outbound result = begin(server, used);
     const Stream::Status status = co_await connect_to(server, current);
     if (status == Stream::Status::aborted) co_return Outbound{};
     if (status == Stream::Status::ok) {

@@ -74,11 +74,14 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
 
   const UpstreamOptions& options() const { return options_; }
 
+  // Servers that a call has used already are passed over where there is another; those that it is
+  // sent to now are added. nullptr: the call does not care.
+  using Used = std::vector<bool>*;
   // A kept connection to the server whose turn it is, if there is one: no waiting.
-  Outbound take_idle();
+  Outbound take_idle(Used used = nullptr);
   // A fresh one. `current` is the stream that is being connected, for the caller to abort. Passes
   // on to the next server while one refuses; an empty Outbound when all did, or it was aborted.
-  Task<Outbound> connect(std::shared_ptr<Stream>& current);
+  Task<Outbound> connect(std::shared_ptr<Stream>& current, Used used = nullptr);
 
  private:
   friend class Outbound;
@@ -90,7 +93,8 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
     std::deque<std::shared_ptr<Stream>> idle;  // the latest last
   };
 
-  Outbound begin(std::size_t server);
+  Outbound begin(std::size_t server, Used used);
+  int pick(const std::vector<bool>& tried, Used used) const;
   void keep(std::size_t server, std::shared_ptr<Stream> stream);
   void drop_idle(std::size_t server, Stream* stream);
   static Task<void> resolve(std::weak_ptr<Upstream> upstream, std::size_t server);

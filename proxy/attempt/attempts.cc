@@ -1,0 +1,243 @@
+#include "proxy/attempt/attempts.h"
+
+#include <utility>
+
+#include "proxy/attempt/hedges.h"
+
+namespace weir {
+namespace {
+
+using http::Task;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// In [0, 1).
+double fraction(Random& random) { return static_cast<double>(random.next() >> 11) * 0x1.0p-53; }
+
+milliseconds rounded_up(nanoseconds timeout) { return std::chrono::ceil<milliseconds>(timeout); }
+
+}  // namespace
+
+Attempts::ByPolicy::ByPolicy(Attempts& attempts, CallPolicy call_policy)
+    : call(call_policy),
+      state(call.retry, attempts.surroundings_->retries->throttle()),
+      attempt_deadline([this, &attempts] {
+        attempt_over = true;
+        attempts.current().abort();
+      }),
+      deadline([this, &attempts] {
+        over = true;
+        attempts.cancel();
+      }),
+      pause_alarm(attempts.call_.client.loop(),
+                  [this] {
+                    paused = false;
+                    pause_over.wake();
+                  }),
+      pause_over(attempts.call_.client.loop()) {}
+
+Attempts::Attempts(http::Connection& client, Admission& admission, http::Head& answer)
+    : call_{client, admission}, first_(call_, answer) {}
+
+Attempts::~Attempts() {
+  if (policy_ && policy_->sent > 1) {
+    surroundings_->stats.retries_per_request.observe(
+        std::chrono::duration<double>(policy_->sent - 1));
+  }
+}
+
+void Attempts::begin(const Request& request, const AttemptSurroundings& surroundings) {
+  surroundings_ = &surroundings;
+  call_.upstream = request.upstream;
+  call_.wire = request.wire;
+  call_.head_size = request.head_size;
+  call_.upgrade = request.upgrade;
+  call_.used = nullptr;
+  UpstreamRetries* const retries = surroundings.retries;
+  if (!retries) return;
+  const CallPolicy call = retries->policy_for(call_.client.request().method, request.path);
+  policy_ = std::make_unique<ByPolicy>(*this, call);
+  if ((call.retry || call.hedging) && !call_.client.body().done()) {
+    policy_->replay.emplace(retries->replay_room(), call_.wire.size() - call_.head_size);
+    call_.replay = &*policy_->replay;
+  }
+}
+
+Task<Attempts::Result> Attempts::run() {
+  if (!std::exchange(counted_, true)) surroundings_->upstream_stats.first_attempts.add();
+  return policy_ ? run_by_policy() : try_once(first_);
+}
+
+void Attempts::cancel() {
+  current().abort();
+  if (policy_) policy_->pause_over.wake();
+  if (hedges_) hedges_->cancel();
+}
+
+bool Attempts::is_final(Result result) {
+  return result == Result::client_gone || result == Result::body_malformed ||
+         result == Result::body_too_slow || result == Result::deadline;
+}
+
+// One attempt; if its connection turns out to have been closed before the request was served,
+// another connection in its place.
+Task<Attempts::Result> Attempts::try_once(Attempt& attempt) {
+  attempt.take_kept_connection();
+  for (;;) {
+    if (!attempt.connected()) co_await attempt.connect();
+    if (call_.client.gone()) co_return Result::client_gone;
+    if (!attempt.connected()) co_return Result::unreachable;
+    if (!attempt.may_send()) {
+      attempt.give_connection_back();
+      co_return Result::unit_over;
+    }
+    Attempt::Answer answer = Attempt::Answer::timed_out;
+    const http::Stream::Status sent = co_await attempt.send_request();
+    if (sent != http::Stream::Status::timed_out) answer = co_await attempt.read_head();
+    if (answer == Attempt::Answer::head_read) co_return Result::answered;
+    if (call_.client.gone()) co_return Result::client_gone;
+    if (attempt.body_fault() == Attempt::BodyFault::malformed) co_return Result::body_malformed;
+    if (attempt.body_fault() == Attempt::BodyFault::too_slow) co_return Result::body_too_slow;
+    const auto reached = attempt.begun() ? TransparentRetries::Reached::server
+                                         : TransparentRetries::Reached::nothing;
+    if (answer == Attempt::Answer::none && attempt.may_replace_connection() &&
+        transparent_.allow(reached, attempt.previous())) {
+      attempt.outbound().release();
+      bool has_unit = reached == TransparentRetries::Reached::nothing;
+      // One that has others beside it leaves what it lost to them.
+      if (!has_unit && !hedges_) has_unit = co_await call_.admission.enter_again();
+      if (call_.client.gone()) co_return Result::client_gone;
+      if (has_unit) {
+        surroundings_->upstream_stats.transparent_attempts.add();
+        continue;
+      }
+    }
+    if (answer == Attempt::Answer::timed_out) co_return Result::timed_out;
+    co_return answer == Attempt::Answer::malformed ? Result::malformed_answer : Result::no_answer;
+  }
+}
+
+Task<Attempts::Result> Attempts::run_by_policy() {
+  ByPolicy& policy = *policy_;
+  if (!std::exchange(policy.begun, true)) {
+    surroundings_->retries->on_first_try(now());
+    if (policy.call.timeout) {
+      call_.client.loop().deadlines().arm(policy.deadline, rounded_up(*policy.call.timeout));
+    }
+  }
+  Result result = Result::no_answer;
+  if (policy.call.hedging && call_.upgrade.empty()) {
+    call_.interim = Call::Interim::drop;
+    policy.used.assign(call_.upstream->options().servers.size(), false);
+    call_.used = &policy.used;
+    hedges_ = std::make_unique<Hedges>(*this, *policy.call.hedging);
+    result = co_await hedges_->run();
+  } else {
+    result = co_await try_until_answered();
+  }
+  // The rest of the answer has its own time.
+  if (result != Result::unit_over) policy.deadline.disarm();
+  co_return result;
+}
+
+Task<Attempts::Result> Attempts::try_until_answered() {
+  for (;;) {
+    Result result = co_await try_in_time(current());
+    if (is_final(result)) co_return result;
+    if (result == Result::unit_over) {
+      if (policy_->sent == 1) co_return result;
+      const bool has_unit = co_await call_.admission.enter_again();
+      if (has_unit) continue;
+      co_return call_.client.gone() ? Result::client_gone : Result::no_answer;
+    }
+    const RetryDecision decision = policy_->state.attempt_ended(
+        end_of(result, current(), policy_->attempt_over), fraction(surroundings_->random));
+    const bool granted = decision.retry_in && afford();
+    if (!decision.retry_in) count(decision.refusal);
+    if (!granted) co_return result;
+    if (current().sends_body()) {  // it must wait too, and the answer is lost with it
+      co_await current().stop();
+      result = Result::no_answer;
+    }
+    co_await pause(*decision.retry_in);
+    const bool has_unit = co_await unit_for_retry();
+    if (call_.client.gone()) co_return Result::client_gone;
+    if (policy_->over) co_return Result::deadline;
+    if (!has_unit) co_return result;
+    co_await move_on();
+  }
+}
+
+// One attempt within its own time and that of the whole call.
+Task<Attempts::Result> Attempts::try_in_time(Attempt& attempt) {
+  ByPolicy& policy = *policy_;
+  if (policy.over) co_return Result::deadline;
+  policy.attempt_over = false;
+  if (policy.call.attempt_timeout) {
+    call_.client.loop().deadlines().arm(policy.attempt_deadline,
+                                        rounded_up(*policy.call.attempt_timeout));
+  }
+  const Result result = co_await try_once(attempt);
+  policy.attempt_deadline.disarm();
+  if (result == Result::answered || result == Result::client_gone) co_return result;
+  if (policy.over) co_return Result::deadline;
+  co_return policy.attempt_over ? Result::timed_out : result;
+}
+
+bool Attempts::afford() {
+  if (surroundings_->retries->pay(now())) return true;
+  count(RetryRefusal::budget);
+  return false;
+}
+
+// Taken without waiting: where none is free, what the retry was to mend stands.
+Task<bool> Attempts::unit_for_retry() {
+  if (ended_early()) co_return false;
+  const bool has_unit = co_await call_.admission.enter_again();
+  if (!has_unit && !ended_early()) count(RetryRefusal::unit);
+  co_return has_unit;
+}
+
+Task<void> Attempts::pause(nanoseconds delay) {
+  ByPolicy& policy = *policy_;
+  policy.paused = true;
+  policy.pause_alarm.set(delay);
+  while (policy.paused && !ended_early()) co_await policy.pause_over.wait();
+  policy.pause_alarm.clear();
+}
+
+AttemptEnd Attempts::end_of(Result result, Attempt& attempt, bool timed_out) const {
+  AttemptEnd end;
+  const bool cut = call_.replay && call_.replay->overflowed();
+  if (cut) end.answer = AttemptEnd::Answer::committed;
+  if (result == Result::answered) {
+    const http::Head& answer = attempt.answer();
+    end.outcome = outcome_of_answer(answer.status, answer.fields);
+    end.pushback =
+        read_pushback(answer.status, answer.fields, call_.client.loop().clock().wall_now());
+  } else {
+    end.timed_out = timed_out;
+    end.outcome.code =
+        result == Result::timed_out ? StatusCode::deadline_exceeded : StatusCode::unavailable;
+  }
+  return end;
+}
+
+// From the attempt that failed to a new one.
+Task<void> Attempts::move_on() {
+  co_await current().stop();
+  current().outbound().release();
+  auto next = std::make_unique<Further>(call_);
+  current_ = &next->attempt;
+  current_->follows(policy_->state.previous_attempts());
+  further_ = std::move(next);
+  ++policy_->sent;
+  surroundings_->upstream_stats.retry_attempts.add();
+}
+
+void Attempts::count(RetryRefusal refusal) {
+  if (refusal == RetryRefusal::none) return;
+  surroundings_->stats.retry_refusals[static_cast<std::size_t>(refusal)].add();
+}
+
+}  // namespace weir

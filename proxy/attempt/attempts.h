@@ -1,0 +1,126 @@
+#pragma once
+
+// All attempts to get one request answered: the first, those that replace a lost connection, and
+// the retries or hedges that the upstream's service config asks for. The decisions are RetryState's
+// and HedgeState's; this and Hedges send, wait and keep the deadlines. Every attempt beyond the
+// first needs tokens, budget and a unit of the global limit, and waits for none of them.
+//
+// Owned by its exchange, on the exchange's loop. An upstream without a service config costs one
+// look: no policy, no timer, nothing kept.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "coordination/base/random.h"
+#include "proxy/attempt/attempt.h"
+#include "proxy/attempt/retry_state.h"
+#include "proxy/attempt/upstream_retries.h"
+#include "proxy/http/alarm.h"
+#include "proxy/stats.h"
+
+namespace weir {
+
+// What all attempts of one exchange work with; outlives them.
+struct AttemptSurroundings {
+  UpstreamRetries* retries;  // nullptr: nothing is configured
+  UpstreamStats& upstream_stats;
+  ProxyStats& stats;
+  Random& random;
+};
+
+class Hedges;
+
+class Attempts {
+ public:
+  enum class Result {
+    answered,   // current() has the answer's head
+    unit_over,  // nothing was sent: the unit's time ended while a connection was made
+    client_gone,
+    body_malformed,
+    body_too_slow,
+    unreachable,  // every server refused
+    no_answer,
+    malformed_answer,
+    timed_out,
+    deadline,
+  };
+
+  // `answer` is for the first attempt's head.
+  Attempts(http::Connection& client, Admission& admission, http::Head& answer);
+  ~Attempts();
+
+  // What is sent, where to, and as which path it counts. The views outlive this.
+  struct Request {
+    http::Upstream* upstream;
+    std::string_view wire;
+    std::size_t head_size;
+    std::string_view upgrade;
+    std::string_view path;
+  };
+  void begin(const Request& request, const AttemptSurroundings& surroundings);
+
+  // With a unit in hand. Behind unit_over it may be called again.
+  http::Task<Result> run();
+  // The client has gone: whatever this waits for ends now.
+  void cancel();
+  // Before this is destroyed.
+  http::Task<void> stop() { return current().stop(); }
+
+  Attempt& current() { return *current_; }
+  // Attempts sent before the one that answered.
+  int previous() const { return policy_ ? policy_->sent - 1 : 0; }
+
+  // Nothing that another attempt could mend.
+  static bool is_final(Result result);
+
+ private:
+  friend class Hedges;
+  // Where something is configured for the upstream.
+  struct ByPolicy {
+    ByPolicy(Attempts& attempts, CallPolicy call_policy);
+    const CallPolicy call;
+    RetryState state;
+    std::optional<ReplayBody> replay;
+    http::Deadlines::Entry attempt_deadline, deadline;
+    bool attempt_over = false;
+    bool over = false;
+    http::Alarm pause_alarm;
+    bool paused = false;
+    http::Wakeup pause_over;
+    bool begun = false;
+    std::vector<bool> used;  // servers that a hedged call has been sent to
+    int sent = 1;            // attempts, connections replaced not counted
+  };
+  // An attempt beyond the first.
+  struct Further {
+    explicit Further(const Call& call) : attempt(call, answer) {}
+    http::Head answer;
+    Attempt attempt;
+  };
+
+  http::Task<Result> try_once(Attempt& attempt);
+  http::Task<Result> run_by_policy();
+  http::Task<Result> try_in_time(Attempt& attempt);
+  http::Task<Result> try_until_answered();
+  bool afford();
+  http::Task<bool> unit_for_retry();
+  http::Task<void> pause(std::chrono::nanoseconds delay);
+  AttemptEnd end_of(Result result, Attempt& attempt, bool timed_out) const;
+  http::Task<void> move_on();
+  void count(RetryRefusal refusal);
+  SteadyTime now() const { return call_.client.loop().deadlines().now(); }
+  bool ended_early() const { return call_.client.gone() || policy_->over; }
+
+  Call call_;
+  const AttemptSurroundings* surroundings_ = nullptr;
+  Attempt first_;
+  Attempt* current_ = &first_;
+  TransparentRetries transparent_;
+  bool counted_ = false;
+  std::unique_ptr<ByPolicy> policy_;
+  std::unique_ptr<Further> further_;  // the one that retries
+  std::unique_ptr<Hedges> hedges_;
+};
+
+}  // namespace weir

@@ -1,0 +1,147 @@
+#include "proxy/attempt/hedges.h"
+
+#include <utility>
+
+namespace weir {
+namespace {
+
+using http::Task;
+using std::chrono::milliseconds;
+
+// How soon to look again whether the body has come.
+constexpr milliseconds kBodyLook{20};
+
+}  // namespace
+
+Hedges::Hedge::Hedge(Hedges& hedges, Attempt* given)
+    : own(given ? nullptr : std::make_unique<Attempts::Further>(hedges.attempts_.call_)),
+      attempt(given ? *given : own->attempt),
+      task(hedges.attempts_.call_.client.loop()),
+      deadline([this] {
+        timed_out = true;
+        attempt.abort();
+      }) {}
+
+Hedges::Hedges(Attempts& attempts, const HedgingPolicy& policy)
+    : attempts_(attempts),
+      state_(policy, attempts.surroundings_->retries->throttle()),
+      alarm_(attempts.call_.client.loop(), [this] { wakeup_.wake(); }),
+      wakeup_(attempts.call_.client.loop()) {}
+
+SteadyTime Hedges::now() const { return attempts_.call_.client.loop().clock().steady_now(); }
+
+Task<Hedges::Result> Hedges::run() {
+  hedges_.push_back(std::make_unique<Hedge>(*this, &attempts_.first_));
+  start(*hedges_.front());
+  for (;;) {
+    Hedge* const taken = co_await judge_ended();
+    if (taken) co_return co_await finish(*taken);
+    if (attempts_.ended_early()) break;
+    const auto next = state_.next();
+    if (!next && state_.active() == 0) co_return co_await finish(*last_ended_);
+    if (next && *next <= now()) {
+      const bool sent = co_await send_next();
+      if (sent) continue;
+    }
+    if (!ended_.empty() || attempts_.ended_early()) continue;
+    if (const auto then = state_.next()) wait_until(*then);
+    if (state_.active() > 0 || state_.next()) co_await wakeup_.wait();
+  }
+  const bool over = !attempts_.call_.client.gone();
+  cancel();
+  (void)co_await finish(*hedges_.front());
+  co_return over ? Result::deadline : Result::client_gone;
+}
+
+void Hedges::wait_until(SteadyTime next) {
+  const auto left = next - now();
+  alarm_.set(left > left.zero() ? left : SteadyTime::duration{kBodyLook});
+}
+
+void Hedges::cancel() {
+  for (const auto& hedge : hedges_) hedge->attempt.abort();
+  wakeup_.wake();
+}
+
+void Hedges::start(Hedge& hedge) {
+  const auto& timeout = attempts_.policy_->call.attempt_timeout;
+  if (timeout) {
+    attempts_.call_.client.loop().deadlines().arm(hedge.deadline,
+                                                  std::chrono::ceil<milliseconds>(*timeout));
+  }
+  state_.sent(now());
+  hedge.task.start(run_one(hedge));
+}
+
+Task<void> Hedges::run_one(Hedge& hedge) {
+  hedge.result = co_await attempts_.try_once(hedge.attempt);
+  hedge.deadline.disarm();
+  const bool unanswered = hedge.result == Result::unreachable || hedge.result == Result::no_answer;
+  if (hedge.timed_out && unanswered) hedge.result = Result::timed_out;
+  ended_.push_back(&hedge);
+  wakeup_.wake();
+}
+
+// Whose end is the call's; nullptr: nobody's yet.
+Task<Hedges::Hedge*> Hedges::judge_ended() {
+  while (!ended_.empty() && !attempts_.ended_early()) {
+    Hedge& hedge = *ended_.front();
+    ended_.pop_front();
+    last_ended_ = &hedge;
+    // Nothing of the first was sent: it waits for another unit, unless others are at work.
+    const bool asks_anew = hedge.result == Result::unit_over && state_.sent() == 1;
+    if (asks_anew || Attempts::is_final(hedge.result)) co_return &hedge;
+    const AttemptEnd end = attempts_.end_of(hedge.result, hedge.attempt, hedge.timed_out);
+    if (end.answer == AttemptEnd::Answer::committed) state_.freeze();
+    if (state_.attempt_ended(end, now()) == HedgeState::Verdict::take) co_return &hedge;
+    if (hedge.attempt.sends_body()) {  // the next one reads on
+      co_await hedge.attempt.stop();
+      hedge.result = Result::no_answer;
+    }
+  }
+  co_return nullptr;
+}
+
+// The next one is due. False: not now, or never.
+Task<bool> Hedges::send_next() {
+  const Call& call = attempts_.call_;
+  if (call.replay && call.replay->overflowed()) state_.freeze();
+  const bool body_is_here = call.client.body().done() || state_.active() == 0;
+  if (!state_.next() || !body_is_here) co_return false;
+  if (!attempts_.afford()) {
+    state_.freeze();
+    co_return false;
+  }
+  auto hedge = std::make_unique<Hedge>(*this, nullptr);
+  const bool has_unit = co_await hedge->attempt.take_unit(state_.sent());
+  // What ended meanwhile may be the answer: then this one is not needed.
+  if (attempts_.ended_early() || !ended_.empty()) co_return false;
+  if (!has_unit) {
+    attempts_.count(RetryRefusal::unit);
+    state_.freeze();
+    co_return false;
+  }
+  hedges_.push_back(std::move(hedge));
+  attempts_.policy_->sent = state_.sent() + 1;
+  attempts_.surroundings_->upstream_stats.hedge_attempts.add();
+  start(*hedges_.back());
+  co_return true;
+}
+
+// All others are closed on the wire before anything of the answer is passed on.
+Task<Hedges::Result> Hedges::finish(Hedge& taken) {
+  alarm_.clear();
+  for (const auto& hedge : hedges_) {
+    if (hedge.get() != &taken) hedge->attempt.abort();
+  }
+  for (const auto& hedge : hedges_) {
+    co_await hedge->task.join();
+    if (hedge.get() == &taken) continue;
+    co_await hedge->attempt.stop();
+    hedge->attempt.outbound().release();
+  }
+  attempts_.current_ = &taken.attempt;
+  co_return taken.result;
+}
+
+}  // namespace weir

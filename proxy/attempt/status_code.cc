@@ -1,0 +1,70 @@
+#include "proxy/attempt/status_code.h"
+
+#include <array>
+#include <charconv>
+
+namespace weir {
+namespace {
+
+constexpr std::array<std::string_view, kStatusCodes> kNames{
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
+
+StatusCode code_of_http(int status) {
+  if (status < 400) return StatusCode::ok;
+  switch (status) {
+    case 400:
+      return StatusCode::internal;
+    case 401:
+      return StatusCode::unauthenticated;
+    case 403:
+      return StatusCode::permission_denied;
+    case 404:
+      return StatusCode::unimplemented;
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+      return StatusCode::unavailable;
+    default:
+      return StatusCode::unknown;
+  }
+}
+
+StatusCode code_of_text(std::string_view text) {
+  int number = -1;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool known = parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size() &&
+                     number >= 0 && number < kStatusCodes;
+  return known ? static_cast<StatusCode>(number) : StatusCode::unknown;
+}
+
+}  // namespace
+
+std::optional<StatusCode> status_code_named(std::string_view name) {
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (http::equal_ignoring_case(kNames[i], name)) return static_cast<StatusCode>(i);
+  }
+  return std::nullopt;
+}
+
+Outcome outcome_of_answer(int http_status, std::span<const http::Field> fields) {
+  const http::Field* found = nullptr;
+  for (const http::Field& field : fields) {
+    if (!http::equal_ignoring_case(field.name, "grpc-status")) continue;
+    if (found) return {StatusCode::unknown, http_status};  // who is to say which one counts
+    found = &field;
+  }
+  return {found ? code_of_text(found->value) : code_of_http(http_status), http_status};
+}
+
+bool StatusSet::contains(const Outcome& outcome) const {
+  if (outcome.code == StatusCode::ok) return false;
+  if (codes_.test(static_cast<std::size_t>(outcome.code))) return true;
+  return outcome.http_status >= kFirstHttp && outcome.http_status <= kLastHttp &&
+         http_.test(static_cast<std::size_t>(outcome.http_status - kFirstHttp));
+}
+
+}  // namespace weir
