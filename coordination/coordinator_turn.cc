@@ -229,15 +229,17 @@ Claim Coordinator::new_claim(const Books& books, const std::shared_ptr<LeaseSlot
 }
 
 // Sliding units that were used a window ago and are needed again are put anew in one transaction,
-// so that nothing of the limit lies idle between going back and being claimed. What is above this
-// replica's share is left for all to claim. True: it is on its way.
+// so that nothing of the limit lies idle between going back and being claimed. Only where no other
+// replica wants some, whose claims would fail for every key that is made here. True: it is on its
+// way.
 bool Coordinator::renew(const Shared& resource, const Allowance::Demand& demand,
                         const Instant& now) {
   Books& books = resource->books;
   if (books.limit.mode != Mode::sliding || books.returns.empty() || stopping_) return false;
+  if (live_replicas_ > 1 || books.account.others) return false;
   if (books.account.used > books.limit.units || closed_until(books, now)) return false;
   const std::int64_t wanted = std::min(static_cast<std::int64_t>(demand.waiting) - demand.in_hand,
-                                       fair_share(books) - books.in_use());
+                                       books.limit.units - books.in_use());
   if (wanted <= 0) return false;
   const auto lease = leases_.get(books.limit.mode, books.window, now, [] {});
   if (!lease || lease->state != LeaseSlot::State::ready) return false;
