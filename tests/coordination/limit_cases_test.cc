@@ -11,14 +11,6 @@ namespace {
 using namespace std::chrono_literals;
 using Requests = VirtualWorld::Requests;
 
-Limit limit_of(std::int64_t units, Mode mode = Mode::started, std::chrono::seconds window = 60s) {
-  Limit limit;
-  limit.units = units;
-  limit.mode = mode;
-  limit.window = window;
-  return limit;
-}
-
 TEST(R1, AfterTheLimitTheNextWaitsForTheBoundaryAndTwoMorePassAtOnce) {
   VirtualWorld world("2026-11-18T12:00:30Z");
   world.limit(limit_of(3));

@@ -10,14 +10,6 @@ namespace {
 using namespace std::chrono_literals;
 using Requests = VirtualWorld::Requests;
 
-Limit limit_of(std::int64_t units, Mode mode = Mode::started, std::chrono::seconds window = 60s) {
-  Limit limit;
-  limit.units = units;
-  limit.mode = mode;
-  limit.window = window;
-  return limit;
-}
-
 // Ends those that run, one after another; those who wait take their place.
 int most_at_once(VirtualWorld& world, Requests& running, int ends) {
   int most = 0;

@@ -10,14 +10,6 @@ namespace {
 using namespace std::chrono_literals;
 using Requests = VirtualWorld::Requests;
 
-Limit limit_of(std::int64_t units, Mode mode = Mode::started, std::chrono::seconds window = 60s) {
-  Limit limit;
-  limit.units = units;
-  limit.mode = mode;
-  limit.window = window;
-  return limit;
-}
-
 int refused(const Requests& requests, Refusal why) {
   int count = 0;
   for (const auto& request : requests) count += request->refusal() == why ? 1 : 0;

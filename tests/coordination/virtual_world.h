@@ -245,6 +245,15 @@ class VirtualWorld {
   std::vector<std::unique_ptr<Coordinator>> replicas_;
 };
 
+inline Limit limit_of(std::int64_t units, Mode mode = Mode::started,
+                      std::chrono::seconds window = std::chrono::seconds{60}) {
+  Limit limit;
+  limit.units = units;
+  limit.mode = mode;
+  limit.window = window;
+  return limit;
+}
+
 inline int started(const VirtualWorld::Requests& requests) {
   int count = 0;
   for (const auto& request : requests) count += request->started() ? 1 : 0;
