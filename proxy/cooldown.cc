@@ -1,0 +1,238 @@
+#include "proxy/cooldown.h"
+
+#include <utility>
+
+namespace weir {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+Cooldown::Verdict Cooldown::ask(Visitor& visitor, SteadyTime now) {
+  if (calm_.load(std::memory_order_acquire) && visitor.probe == 0) return {};
+  Woken woken;
+  Verdict verdict;
+  {
+    std::lock_guard lock(mutex_);
+    const std::vector<FailureMemory::Met> met = memory_.met_by(visitor.project, now);
+    update_calm();
+    const std::optional<Obstacle> obstacle = find_obstacle(visitor, met, now);
+    if (obstacle) {
+      end_probe(visitor, now, woken);
+      verdict = {draining_ ? Verdict::Kind::draining : Verdict::Kind::held, obstacle->until};
+      if (!draining_) hold(visitor, *obstacle);
+    }
+  }
+  wake(woken);
+  return verdict;
+}
+
+// The delay that ends last; where all are over, a probe that somebody else is at. Where there is no
+// obstacle, the visitor itself is the probe if anybody had to wait.
+std::optional<Cooldown::Obstacle> Cooldown::find_obstacle(
+    Visitor& visitor, const std::vector<FailureMemory::Met>& met, SteadyTime now) {
+  std::optional<Obstacle> latest;
+  for (const auto& [name, record] : met) {
+    if (record->until <= now || (latest && record->until <= latest->until)) continue;
+    latest = Obstacle{name, record->until, Visitor::Place::asleep};
+  }
+  if (latest) return latest;
+  for (const auto& [name, record] : met) {
+    if (record->probe != 0 && record->probe != visitor.probe) {
+      return Obstacle{name, SteadyTime::max(), Visitor::Place::behind_probe};
+    }
+    if (!visitor.was_held && !lines_.contains(name)) continue;
+    if (visitor.probe == 0) visitor.probe = ++last_probe_;
+    record->probe = visitor.probe;
+  }
+  return std::nullopt;
+}
+
+bool Cooldown::leave(Visitor& visitor) {
+  std::lock_guard lock(mutex_);
+  if (visitor.place == Visitor::Place::none) return false;
+  const auto line = lines_.find(visitor.held_by);
+  auto& list =
+      visitor.place == Visitor::Place::asleep ? line->second.asleep : line->second.behind_probe;
+  list.erase(visitor.at);
+  visitor.place = Visitor::Place::none;
+  if (line->second.empty()) lines_.erase(line);
+  return true;
+}
+
+void Cooldown::settle(Visitor& visitor, SteadyTime now) {
+  if (visitor.probe == 0) return;
+  Woken woken;
+  {
+    std::lock_guard lock(mutex_);
+    end_probe(visitor, now, woken);
+  }
+  wake(woken);
+}
+
+void Cooldown::failed(Visitor& visitor, const FailureMemory::Failure& failure, const Instant& now) {
+  Woken woken;
+  {
+    std::lock_guard lock(mutex_);
+    const Name name = memory_.failed(failure, now);
+    note(name, std::nullopt);
+    free_pushed_out(woken);
+    update_calm();
+    end_probe(visitor, now.steady, woken);
+  }
+  wake(woken);
+  if (changed_) changed_();
+}
+
+void Cooldown::succeeded(Visitor& visitor, SteadyTime sent, const Instant& now) {
+  if (calm_.load(std::memory_order_acquire) && visitor.probe == 0) return;
+  Woken woken;
+  std::vector<Name> cleared;
+  {
+    std::lock_guard lock(mutex_);
+    cleared = memory_.succeeded(visitor.project, sent);
+    for (const Name& name : cleared) {
+      note(name, now.wall - (now.steady - sent));
+      free_all(name, woken);
+    }
+    end_probe(visitor, now.steady, woken);
+    update_calm();
+  }
+  wake(woken);
+  if (changed_ && !cleared.empty()) changed_();
+}
+
+std::optional<SteadyTime> Cooldown::not_before(std::string_view project, SteadyTime now) {
+  if (calm_.load(std::memory_order_acquire)) return std::nullopt;
+  std::lock_guard lock(mutex_);
+  return memory_.not_before(project, now);
+}
+
+void Cooldown::configure(const CooldownOptions& options) {
+  std::lock_guard lock(mutex_);
+  memory_.configure(options);
+}
+
+void Cooldown::drain() {
+  Woken woken;
+  {
+    std::lock_guard lock(mutex_);
+    draining_ = true;
+    update_calm();
+    while (!lines_.empty()) {
+      const Name name = lines_.begin()->first;
+      free_all(name, woken);
+    }
+  }
+  wake(woken);
+}
+
+std::vector<CooldownView> Cooldown::view(SteadyTime now) {
+  std::vector<CooldownView> views;
+  std::lock_guard lock(mutex_);
+  for (const auto& [name, record] : memory_.all()) {
+    if (record->useful_to <= now) continue;
+    CooldownView view{name, record->shared};
+    if (record->until > now) view.left = duration_cast<milliseconds>(record->until - now);
+    if (const auto line = lines_.find(name); line != lines_.end()) {
+      view.waiting = line->second.asleep.size() + line->second.behind_probe.size();
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+std::map<Cooldown::Name, std::optional<WallTime>> Cooldown::take_changes() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(changes_, {});
+}
+
+std::optional<CooldownMemory::Kept> Cooldown::find(const Name& name) const {
+  std::lock_guard lock(mutex_);
+  const FailureMemory::Record* const record = memory_.find(name);
+  if (!record) return std::nullopt;
+  return CooldownMemory::Kept{record->shared, memory_.beyond(name.status)};
+}
+
+void Cooldown::learn(const Name& name, const CooldownRecord& record, const Instant& now) {
+  Woken woken;
+  {
+    std::lock_guard lock(mutex_);
+    memory_.learn(name, record, now);
+    free_pushed_out(woken);
+    update_calm();
+  }
+  wake(woken);
+}
+
+void Cooldown::forget(const Name& name) {
+  Woken woken;
+  {
+    std::lock_guard lock(mutex_);
+    memory_.forget(name);
+    free_all(name, woken);
+    update_calm();
+  }
+  wake(woken);
+}
+
+void Cooldown::hold(Visitor& visitor, const Obstacle& obstacle) {
+  Line& line = lines_[obstacle.name];
+  auto& list = obstacle.place == Visitor::Place::asleep ? line.asleep : line.behind_probe;
+  visitor.at = list.insert(list.end(), &visitor);
+  visitor.held_by = obstacle.name;
+  visitor.place = obstacle.place;
+  visitor.was_held = true;
+}
+
+// Whatever it was to find out is left to the next; behind a delay that it has brought about, all
+// are told, so that they ask again and sleep.
+void Cooldown::end_probe(Visitor& visitor, SteadyTime now, Woken& woken) {
+  const std::uint64_t number = std::exchange(visitor.probe, 0);
+  if (number == 0) return;
+  for (const auto& [name, record] : memory_.met_by(visitor.project, now)) {
+    if (record->probe != number) continue;
+    record->probe = 0;
+    const auto line = lines_.find(name);
+    if (line == lines_.end()) continue;
+    auto& behind = line->second.behind_probe;
+    if (record->until > now) {
+      free(behind, woken);
+    } else if (!behind.empty()) {
+      Visitor& next = *behind.front();
+      behind.pop_front();
+      next.place = Visitor::Place::none;
+      if (next.probe == 0) next.probe = ++last_probe_;
+      record->probe = next.probe;
+      woken.push_back(&next);
+    }
+    if (line->second.empty()) lines_.erase(line);
+  }
+}
+
+void Cooldown::free(std::list<Visitor*>& visitors, Woken& woken) {
+  for (Visitor* visitor : visitors) visitor->place = Visitor::Place::none;
+  woken.insert(woken.end(), visitors.begin(), visitors.end());
+  visitors.clear();
+}
+
+void Cooldown::free_all(const Name& name, Woken& woken) {
+  const auto line = lines_.find(name);
+  if (line == lines_.end()) return;
+  free(line->second.asleep, woken);
+  free(line->second.behind_probe, woken);
+  lines_.erase(line);
+}
+
+void Cooldown::free_pushed_out(Woken& woken) {
+  for (const Name& name : memory_.take_pushed_out()) free_all(name, woken);
+}
+
+void Cooldown::note(const Name& name, std::optional<WallTime> cleared_by) {
+  if (changed_) changes_[name] = cleared_by;
+}
+
+void Cooldown::wake(const Woken& woken) {
+  for (const Visitor* visitor : woken) visitor->wake(visitor->who);
+}
+
+}  // namespace weir
