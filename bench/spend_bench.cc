@@ -20,7 +20,7 @@ constexpr std::size_t kResources = 1'000;
 // One daemon's coordination, made anew for each run. Its Setup and Teardown surround the threads.
 class Bench {
  public:
-  Bench() : thread_(clock_, std::make_unique<SystemRandom>(), {}) {
+  Bench() : thread_(clock_, std::make_unique<SystemRandom>(), {}, {}) {
     Limit limit;
     limit.units = kNeverReached;
     CoordinationThread::Limits limits;

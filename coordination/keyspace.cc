@@ -21,6 +21,18 @@ int hex_digit(char c) {
   return -1;
 }
 
+// A reading of a resource goes through all its claims, so what we wrote needs no parser.
+constexpr std::string_view kUnits = "{\"units\":", kAt = ",\"at\":\"";
+
+std::optional<std::int64_t> units_as_we_write_them(std::string_view value) {
+  if (!value.starts_with(kUnits)) return std::nullopt;
+  std::int64_t units = 0;
+  const char* const end = value.data() + value.size();
+  const auto [behind, error] = std::from_chars(value.data() + kUnits.size(), end, units);
+  if (error != std::errc{} || !std::string_view(behind, end).starts_with(kAt)) return std::nullopt;
+  return units;
+}
+
 // The last segment: <replica>-<seq>.
 std::string_view last_segment(std::string_view key) { return key.substr(key.rfind('/') + 1); }
 
@@ -154,16 +166,18 @@ std::string replica_value(const ReplicaFacts& facts) {
 }
 
 std::string claim_value(std::int64_t units, WallTime at) {
-  return "{\"units\":" + std::to_string(units) + ",\"at\":\"" + utc_text_ms(at) + "\"}";
+  return std::string(kUnits) + std::to_string(units) + std::string(kAt) + utc_text_ms(at) + "\"}";
 }
 
 std::int64_t claimed_units(std::string_view value) {
-  const auto json = nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return 1;
-  const auto units = json.find("units");
-  if (units == json.end() || !units->is_number_integer()) return 1;
-  const auto number = units->get<std::int64_t>();
-  return number >= 1 && number <= 1'000'000'000 ? number : 1;
+  std::optional<std::int64_t> units = units_as_we_write_them(value);
+  if (!units) {  // put by hand
+    const auto json = nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("units") && json["units"].is_number_integer()) {
+      units = json["units"].get<std::int64_t>();
+    }
+  }
+  return units && *units >= 1 && *units <= 1'000'000'000 ? *units : 1;
 }
 
 }  // namespace weir

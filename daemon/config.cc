@@ -40,10 +40,10 @@ Tree tree_of(std::string_view path, Tree value) {
 class OverrideReader {
  public:
   OverrideReader(const Override& given, Config& config, Diagnostics& diagnostics)
-      : given_(given), config_(config), reading_{diagnostics, given.source, no_files_} {}
+      : given_(given), config_(config), source_{diagnostics, given.source, no_files_} {}
 
   void set(std::string_view path, const Tree& value) {
-    read_tree(reading_, *tree_of(path, value), config_);
+    read_tree(source_, *tree_of(path, value), config_);
   }
 
   // N/WINDOW.
@@ -51,8 +51,8 @@ class OverrideReader {
     std::string_view text = given_.values.back();
     std::size_t slash = text.find('/');
     if (slash == std::string_view::npos) {
-      reading_.diagnostics.fail_at({given_.source, 0}, "default.limit",
-                                   "must be N/WINDOW as in 100/1m, not " + quote(text));
+      source_.diagnostics.fail_at({given_.source, 0}, "default.limit",
+                                  "must be N/WINDOW as in 100/1m, not " + quote(text));
       return;
     }
     set("default.limit", yaml_scalar(text.substr(0, slash)));
@@ -68,7 +68,7 @@ class OverrideReader {
   const Override& given_;
   Config& config_;
   const ReadFile no_files_;
-  Reading reading_;
+  Source source_;
 };
 
 void apply(const Overrides& overrides, Config& config, Diagnostics& diagnostics) {
@@ -84,17 +84,17 @@ void apply(const Overrides& overrides, Config& config, Diagnostics& diagnostics)
   }
 }
 
-void read_text(const FileText& text, Reading reading, Config& config) {
+void read_text(const FileText& text, Source source, Config& config) {
   if (auto* unreadable = std::get_if<Unreadable>(&text)) {
-    reading.diagnostics.fail_at({reading.source, 0}, "", "cannot be read: " + unreadable->why);
+    source.diagnostics.fail_at({source.name, 0}, "", "cannot be read: " + unreadable->why);
     return;
   }
   auto parsed = parse_yaml(std::get<std::string>(text));
   if (auto* error = std::get_if<YamlError>(&parsed)) {
-    reading.diagnostics.fail_at({reading.source, error->line}, "", error->what);
+    source.diagnostics.fail_at({source.name, error->line}, "", error->what);
     return;
   }
-  read_tree(reading, *std::get<Tree>(parsed), config);
+  read_tree(source, *std::get<Tree>(parsed), config);
 }
 
 FileText read_file(const std::string& name) {

@@ -88,8 +88,7 @@ std::string beside(const std::string& file, const std::string& name) {
 
 }  // namespace
 
-Section::Section(Reading& reading, const Place& place)
-    : reading_(reading), entries_(entries(place)) {}
+Section::Section(Source& source, const Place& place) : source_(source), entries_(entries(place)) {}
 
 std::optional<Place> Section::find(std::string_view name) {
   known_.push_back(name);
@@ -117,8 +116,8 @@ std::vector<std::pair<std::string, Place>> Section::entries(const Place& map) {
     std::string path = (map.path.empty() ? "" : map.path + ".") + printable(entry.key);
     auto [first, fresh] = lines.try_emplace(entry.key, entry.line);
     if (!fresh) {
-      reading_.diagnostics.fail_at({reading_.source, entry.line}, path,
-                                   "given twice, first on line " + std::to_string(first->second));
+      source_.diagnostics.fail_at({source_.name, entry.line}, path,
+                                  "given twice, first on line " + std::to_string(first->second));
       continue;
     }
     // A collection begins where its name is; a value may stand on a line of its own.
@@ -144,29 +143,29 @@ bool Section::expect(const Place& place, YamlNode::Kind kind, std::size_t most) 
 void Section::locate(const Place& place) {
   // A flag sets one value, not the section that the value happens to be in.
   bool around = place.line == 0 && place.node.kind == YamlNode::Kind::map;
-  if (!around) reading_.diagnostics.locate(place.path, {reading_.source, place.line});
+  if (!around) source_.diagnostics.locate(place.path, {source_.name, place.line});
 }
 
 void Section::fail(const Place& place, const std::string& what) {
-  reading_.diagnostics.fail_at({reading_.source, place.line}, place.path, what);
+  source_.diagnostics.fail_at({source_.name, place.line}, place.path, what);
 }
 
 void Section::document(std::string_view name, std::string& text) {
   auto place = find(name);
   if (!place || place->node.kind == YamlNode::Kind::null) return;
   std::shared_ptr<const YamlNode> from_file;
-  std::string file = reading_.source;
+  std::string file = source_.name;
   if (place->node.kind == YamlNode::Kind::scalar) {
-    file = beside(reading_.source, place->node.text);
-    FileText read = reading_.read_file ? reading_.read_file(file)
-                                       : FileText(Unreadable{"files are out of reach here"});
+    file = beside(source_.name, place->node.text);
+    FileText read = source_.read_file ? source_.read_file(file)
+                                      : FileText(Unreadable{"files are out of reach here"});
     if (auto* unreadable = std::get_if<Unreadable>(&read)) {
       fail(*place, printable(file) + " cannot be read: " + unreadable->why);
       return;
     }
     auto parsed = parse_yaml(std::get<std::string>(read));
     if (auto* error = std::get_if<YamlError>(&parsed)) {
-      reading_.diagnostics.fail_at({file, error->line}, place->path, error->what);
+      source_.diagnostics.fail_at({file, error->line}, place->path, error->what);
       return;
     }
     from_file = std::get<0>(parsed);
@@ -179,8 +178,8 @@ void Section::document(std::string_view name, std::string& text) {
   std::vector<const YamlEntry*> repeated;
   auto json = node_to_json(node, repeated);
   for (const YamlEntry* entry : repeated) {
-    reading_.diagnostics.fail_at({file, entry->line}, place->path,
-                                 quote(entry->key) + " is given twice");
+    source_.diagnostics.fail_at({file, entry->line}, place->path,
+                                quote(entry->key) + " is given twice");
   }
   text = json.empty() ? ""
                       : json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -189,8 +188,8 @@ void Section::document(std::string_view name, std::string& text) {
 void Section::refuse_unknown() const {
   for (const auto& [name, place] : entries_) {
     if (std::ranges::find(known_, name) != known_.end()) continue;
-    reading_.diagnostics.fail_at({reading_.source, place.line}, place.path,
-                                 "unknown field" + suggestion(name, known_));
+    source_.diagnostics.fail_at({source_.name, place.line}, place.path,
+                                "unknown field" + suggestion(name, known_));
   }
 }
 

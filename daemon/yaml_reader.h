@@ -21,9 +21,9 @@
 namespace weir {
 
 // One source being read. Outlives every Section of it.
-struct Reading {
+struct Source {
   Diagnostics& diagnostics;
-  std::string source;  // the file's name, or the flag's or variable's
+  std::string name;  // the file's name, or the flag's or variable's
   const ReadFile& read_file;
 };
 
@@ -37,7 +37,7 @@ struct Place {
 class Section {
  public:
   // The node is a map and outlives the section.
-  Section(Reading& reading, const Place& place);
+  Section(Source& source, const Place& place);
 
   template <typename T, typename Kind>
   void field(std::string_view name, T& value, const Kind& kind) {
@@ -119,7 +119,7 @@ class Section {
   template <typename T>
   void read_section(const Place& place, T& part) {
     if (!expect(place, YamlNode::Kind::map)) return;
-    Section section(reading_, place);
+    Section section(source_, place);
     describe(section, part);
     section.refuse_unknown();
   }
@@ -130,19 +130,19 @@ class Section {
     for (const Place& item : items(place)) read_section(item, parts.emplace_back());
   }
 
-  Reading& reading_;
+  Source& source_;
   std::vector<std::pair<std::string, Place>> entries_;  // each name once
   std::vector<std::string_view> known_;                 // names that were asked for
 };
 
 // Reads a whole tree into what it describes. The root may be null, then nothing is set.
 template <typename T>
-void read_tree(Reading& reading, const YamlNode& root, T& value) {
+void read_tree(Source& source, const YamlNode& root, T& value) {
   if (root.kind == YamlNode::Kind::null) return;
   if (root.kind != YamlNode::Kind::map) {
-    return reading.diagnostics.fail("", "must be a map of fields, not " + shown(root));
+    return source.diagnostics.fail("", "must be a map of fields, not " + shown(root));
   }
-  Section section(reading, {root, "", root.line});
+  Section section(source, {root, "", root.line});
   describe(section, value);
   section.refuse_unknown();
 }

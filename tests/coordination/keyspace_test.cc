@@ -79,6 +79,11 @@ TEST(ClaimValue, IsReadAsItWasWritten) {
   EXPECT_EQ(claimed_units(value), 47);
 }
 
+TEST(ClaimValue, MayBeWrittenByHand) {
+  EXPECT_EQ(claimed_units("{\"units\":5}"), 5);
+  EXPECT_EQ(claimed_units("{ \"at\": \"now\", \"units\": 6 }"), 6);
+}
+
 TEST(ClaimValue, WhatCannotBeReadCountsAsOneUnit) {
   for (const char* value :
        {"", "{}", "[]", "7", "{\"units\":\"5\"}", "{\"units\":-3}", "{\"units\":0}",

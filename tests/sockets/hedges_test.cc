@@ -32,6 +32,7 @@ TEST(Hedges, TheFirstGoodAnswerWinsAndTheOthersAreClosedAtOnce) {
   FakeUpstream upstream(
       in_turn({send_and_stall(""), send_and_stall(""), serve(answer(200, "third"))}));
   WeirdProcess weird({.servers = {upstream.url()}, .upstream = hedging(4, "0.2s")});
+  const Instant asked = std::chrono::steady_clock::now();
   const Answer got = get(weird.port(), "/x");
   EXPECT_EQ(got.body, "third");
   EXPECT_EQ(got.fields.get(kHeader), "2");
@@ -42,10 +43,10 @@ TEST(Hedges, TheFirstGoodAnswerWinsAndTheOthersAreClosedAtOnce) {
   EXPECT_EQ(requests[0].fields.get(kHeader), "");
   EXPECT_EQ(requests[1].fields.get(kHeader), "1");
   EXPECT_EQ(requests[2].fields.get(kHeader), "2");
-  for (std::size_t i : {0U, 1U}) {
-    EXPECT_GE(between(upstream, i), 190ms);
-    EXPECT_LT(between(upstream, i), 350ms);
-  }
+  // An arrival may be noticed late, so the time between two of them may be anything above 0.
+  EXPECT_GE(requests[1].arrived - asked, 200ms);
+  EXPECT_GE(requests[2].arrived - asked, 400ms);
+  EXPECT_LT(requests[2].arrived - asked, 1000ms);
   EXPECT_EQ(weird.metric("weir_attempts_total", {{"kind", "first"}}), 1);
   EXPECT_EQ(weird.metric("weir_attempts_total", {{"kind", "hedge"}}), 2);
   weird.wait_for_metric("weir_retries_per_request_sum", {}, 2);  // behind the answer
