@@ -17,7 +17,6 @@ struct NotBuilt {
 };
 
 constexpr NotBuilt kUpstreamFields[] = {
-    {"dynamic_bucket", "the dynamic bucket"},
     {"throttle", "throttling"},
     {"cooldown", "a cooldown"},
 };

@@ -29,6 +29,7 @@ struct DynamicBucketOptions {
   bool enabled = false;
   std::chrono::milliseconds window{2'000};
   double retry_share = 0.05;
+  bool operator==(const DynamicBucketOptions&) const = default;
 };
 
 struct ThrottleOptions {

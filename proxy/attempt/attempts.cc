@@ -150,8 +150,10 @@ Task<Attempts::Result> Attempts::try_until_answered() {
       if (has_unit) continue;
       co_return call_.client.gone() ? Result::client_gone : Result::no_answer;
     }
-    const RetryDecision decision = policy_->state.attempt_ended(
-        end_of(result, current(), policy_->attempt_over), fraction(surroundings_->random));
+    const AttemptEnd end = end_of(result, current(), policy_->attempt_over);
+    learn_from(result, end);
+    const RetryDecision decision =
+        policy_->state.attempt_ended(end, fraction(surroundings_->random));
     const bool granted = decision.retry_in && afford();
     if (!decision.retry_in) count(decision.refusal);
     if (!granted) co_return result;
@@ -221,6 +223,11 @@ AttemptEnd Attempts::end_of(Result result, Attempt& attempt, bool timed_out) con
         result == Result::timed_out ? StatusCode::deadline_exceeded : StatusCode::unavailable;
   }
   return end;
+}
+
+void Attempts::learn_from(Result result, const AttemptEnd& end) {
+  const Load load = result == Result::unreachable ? Load::too_much : load_of(end.outcome);
+  surroundings_->retries->on_end(load, now());
 }
 
 // From the attempt that failed to a new one.

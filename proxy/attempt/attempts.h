@@ -107,6 +107,7 @@ class Attempts {
   http::Task<bool> unit_for_retry();
   http::Task<void> pause(std::chrono::nanoseconds delay);
   AttemptEnd end_of(Result result, Attempt& attempt, bool timed_out) const;
+  void learn_from(Result result, const AttemptEnd& end);
   http::Task<void> move_on();
   void count(RetryRefusal refusal);
   SteadyTime now() const { return call_.client.loop().deadlines().now(); }

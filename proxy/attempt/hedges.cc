@@ -92,6 +92,7 @@ Task<Hedges::Hedge*> Hedges::judge_ended() {
     const bool asks_anew = hedge.result == Result::unit_over && state_.sent() == 1;
     if (asks_anew || Attempts::is_final(hedge.result)) co_return &hedge;
     const AttemptEnd end = attempts_.end_of(hedge.result, hedge.attempt, hedge.timed_out);
+    attempts_.learn_from(hedge.result, end);
     if (end.answer == AttemptEnd::Answer::committed) state_.freeze();
     if (state_.attempt_ended(end, now()) == HedgeState::Verdict::take) co_return &hedge;
     if (hedge.attempt.sends_body()) {  // the next one reads on

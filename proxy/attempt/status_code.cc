@@ -60,6 +60,17 @@ Outcome outcome_of_answer(int http_status, std::span<const http::Field> fields) 
   return {found ? code_of_text(found->value) : code_of_http(http_status), http_status};
 }
 
+Load load_of(const Outcome& outcome) {
+  if (outcome.code == StatusCode::ok) return Load::borne;
+  const bool by_http = outcome.http_status == 429 || outcome.http_status == 503;
+  // gRPC says it beside a status that is good.
+  const bool by_grpc =
+      outcome.http_status > 0 && outcome.http_status < 400 &&
+      (outcome.code == StatusCode::unavailable || outcome.code == StatusCode::resource_exhausted);
+  const bool timed_out = outcome.http_status == 0 && outcome.code == StatusCode::deadline_exceeded;
+  return by_http || by_grpc || timed_out ? Load::too_much : Load::unknown;
+}
+
 bool StatusSet::contains(const Outcome& outcome) const {
   if (outcome.code == StatusCode::ok) return false;
   if (codes_.test(static_cast<std::size_t>(outcome.code))) return true;

@@ -46,6 +46,12 @@ struct Outcome {
 // 502, 503 and 504 are UNAVAILABLE. Below 400 nothing has failed.
 Outcome outcome_of_answer(int http_status, std::span<const http::Field> fields);
 
+// What an attempt's end says of the upstream's load: it was served; sending less would have helped;
+// or neither, as with errors of the request itself. An upstream that nobody could connect to has no
+// outcome of its own, and is too_much.
+enum class Load { borne, too_much, unknown };
+Load load_of(const Outcome& outcome);
+
 // Codes that a policy names. HTTP statuses stand beside gRPC's codes: 503 alone may be listed
 // without 502.
 class StatusSet {

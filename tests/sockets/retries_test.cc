@@ -277,6 +277,20 @@ TEST(Retries, TheDefaultBudgetAddsTenPerSecondToItsShare) {
   EXPECT_GE(retries, 0.2 * kFirstTries);
 }
 
+TEST(Retries, WithADynamicBucketGetTheirShareOfTheFirstTriesOfItsWindow) {
+  FakeUpstream upstream(serve(answer(503, "")));
+  WeirdProcess weird({.servers = {upstream.url()},
+                      .upstream = retrying(3, "0.001s") +
+                                  "\nretry_budget: {percent: 100000}"
+                                  "\ndynamic_bucket: {enabled: true, window: 60s}"});
+  RawClient client(weird.port());
+  constexpr std::size_t kFirstTries = 40;  // fewer than the tokens that are there at first
+  for (std::size_t i = 0; i < kFirstTries; ++i) EXPECT_EQ(client.get("/x").status, 503);
+  EXPECT_EQ(upstream.requests().size(), kFirstTries + kFirstTries / 20);
+  EXPECT_EQ(weird.metric("weir_retry_refused_total", {{"reason", "budget"}}),
+            static_cast<double>(kFirstTries));
+}
+
 TEST(Retries, NoAttemptIsSentWithoutAUnit) {
   FakeUpstream upstream(serve(answer(503, "")));
   WeirdProcess weird({.servers = {upstream.url()},

@@ -207,5 +207,19 @@ TEST(StatusCode, AnHttpAnswerCountsAsGrpcMapsIt) {
   EXPECT_EQ(code(200, {{"grpc-status", "17"}}), StatusCode::unknown);
 }
 
+TEST(StatusCode, OnlySignsOfOverloadSayThatSendingLessWouldHaveHelped) {
+  const auto load = [](StatusCode code, int http_status) { return load_of({code, http_status}); };
+  EXPECT_EQ(load(StatusCode::ok, 200), Load::borne);
+  EXPECT_EQ(load(StatusCode::unavailable, 429), Load::too_much);
+  EXPECT_EQ(load(StatusCode::unavailable, 503), Load::too_much);
+  EXPECT_EQ(load(StatusCode::resource_exhausted, 200), Load::too_much);
+  EXPECT_EQ(load(StatusCode::unavailable, 200), Load::too_much);
+  EXPECT_EQ(load(StatusCode::deadline_exceeded, 0), Load::too_much);
+  EXPECT_EQ(load(StatusCode::unavailable, 0), Load::unknown) << "a connection that was lost";
+  EXPECT_EQ(load(StatusCode::unavailable, 502), Load::unknown);
+  EXPECT_EQ(load(StatusCode::unknown, 500), Load::unknown);
+  EXPECT_EQ(load(StatusCode::deadline_exceeded, 200), Load::unknown) << "of the request itself";
+}
+
 }  // namespace
 }  // namespace weir

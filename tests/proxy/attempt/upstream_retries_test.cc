@@ -64,5 +64,40 @@ TEST(UpstreamRetries, TokensAndBudgetOutliveAReload) {
   EXPECT_EQ(old->throttle()->milli(), 90'000);
 }
 
+TEST(UpstreamRetries, WhereTheDynamicBucketIsEnabledBothItAndTheBudgetPay) {
+  UpstreamOptions bucketed = options("{}");
+  bucketed.dynamic_bucket.enabled = true;
+  const auto retries = UpstreamRetries::make(bucketed, nullptr, kNow);
+  for (int i = 0; i < 40; ++i) retries->on_first_try(kNow);
+  const auto affordable = retries->view(kNow).affordable;
+  EXPECT_TRUE(retries->pay(kNow));
+  EXPECT_TRUE(retries->pay(kNow));
+  EXPECT_FALSE(retries->pay(kNow)) << "a twentieth of 40";
+  EXPECT_EQ(retries->view(kNow).affordable, affordable - 2) << "what it refused cost no budget";
+  bucketed.retry_budget = {0, 0, std::chrono::seconds{10}};
+  const auto poor = UpstreamRetries::make(bucketed, nullptr, kNow);
+  EXPECT_FALSE(poor->pay(kNow));
+  EXPECT_EQ(poor->view(kNow).bucket->retries, 0) << "what the budget refused cost no token";
+}
+
+TEST(UpstreamRetries, WhatTheDynamicBucketLearnedOutlivesAReload) {
+  UpstreamOptions bucketed = options("{}");
+  bucketed.dynamic_bucket.enabled = true;
+  const auto old = UpstreamRetries::make(bucketed, nullptr, kNow);
+  old->on_first_try(kNow);
+  old->on_end(Load::too_much, kNow);
+  old->on_end(Load::unknown, kNow);
+  const SteadyTime later = kNow + std::chrono::seconds{2};
+  const auto same = UpstreamRetries::make(bucketed, old.get(), later);
+  EXPECT_DOUBLE_EQ(same->view(later).bucket->rate, 70);
+  same->on_first_try(later);
+  EXPECT_EQ(old->view(later).bucket->first_tries, 1) << "both count in the same one";
+  bucketed.dynamic_bucket.retry_share = 0.1;
+  const auto changed = UpstreamRetries::make(bucketed, same.get(), later);
+  EXPECT_DOUBLE_EQ(changed->view(later).bucket->rate, 70);
+  bucketed.dynamic_bucket.enabled = false;
+  EXPECT_FALSE(UpstreamRetries::make(bucketed, changed.get(), later)->view(later).bucket);
+}
+
 }  // namespace
 }  // namespace weir
