@@ -65,6 +65,7 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
       config_(std::move(config)),
       since_(clock.wall_now()),
       loop_(clock),
+      cooldowns_(clock, nullptr),
       signals_(loop_.context(), SIGTERM, SIGINT, SIGHUP),
       admin_({[this] { return not_ready(); }, [this] { return metrics(); },
               [this] { return status(); }, [this] { return replicas(); },
@@ -132,14 +133,16 @@ void Daemon::run() {
 // What the workers share about retries lives on from one configuration to the next.
 std::shared_ptr<const Settings> Daemon::settings() {
   std::vector<std::shared_ptr<UpstreamRetries>> retries;
+  std::vector<std::shared_ptr<Cooldown>> cooldowns;
   for (const UpstreamOptions& upstream : config_.upstreams) {
     auto& last = retries_[upstream.name];
     last = UpstreamRetries::make(upstream, last.get(), clock_.steady_now());
     retries.push_back(last);
+    cooldowns.push_back(cooldowns_.configure(upstream));
   }
   return std::make_shared<const Settings>(Settings{
       config_.rules, config_.default_rule, config_.tenant, config_.upstreams, std::move(retries),
-      config_.escaped_slashes, config_.headers, config_.trusted_proxies});
+      std::move(cooldowns), config_.escaped_slashes, config_.headers, config_.trusted_proxies});
 }
 
 // What tells the workers of the configuration that holds now; for any thread.
@@ -206,6 +209,7 @@ void Daemon::drain() {
   for (auto& worker : workers_) {
     worker->drain([this] { loop_.post([this] { on_drained(); }); });
   }
+  cooldowns_.drain();
   coordination_->drain();  // behind the workers, so that those in line are told to close
   loop_.deadlines().arm(drain_deadline_, config_.drain_timeout);
 }

@@ -12,6 +12,7 @@
 
 #include "daemon/admin.h"
 #include "daemon/config.h"
+#include "daemon/cooldowns.h"
 #include "daemon/coordination_thread.h"
 #include "daemon/file_watch.h"
 #include "daemon/log.h"
@@ -59,6 +60,7 @@ class Daemon {
   std::atomic<std::size_t> cut_{0};  // requests
 
   http::Loop loop_;
+  Cooldowns cooldowns_;  // outlives all who know of it
   asio::signal_set signals_;
   std::string listen_address_, admin_address_;
   std::atomic<std::size_t> connections_{0};

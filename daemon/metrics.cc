@@ -64,6 +64,19 @@ MetricFamily attempts(std::span<const ProxyStats* const> loops) {
   return result;
 }
 
+MetricFamily cooldown_waits(std::span<const ProxyStats* const> loops) {
+  std::map<std::string, std::uint64_t> sums;
+  for (const ProxyStats* loop : loops) {
+    loop->each_upstream([&](const std::string& upstream, const UpstreamStats& stats) {
+      sums[upstream] += stats.cooldown_waits.value();
+    });
+  }
+  auto result = family("weir_cooldown_waits_total", "Requests that a cooldown held back",
+                       MetricType::Counter);
+  for (const auto& [upstream, value] : sums) add_counter(result, {{"upstream", upstream}}, value);
+  return result;
+}
+
 MetricFamily retry_refusals(std::span<const ProxyStats* const> loops) {
   auto result = family("weir_retry_refused_total", "Attempts not made, by what kept them away",
                        MetricType::Counter);
@@ -188,7 +201,7 @@ std::string metrics_text(std::span<const ProxyStats* const> loops, Coordinator& 
        attempts(loops),
        histogram("weir_retries_per_request", "Retries and hedges of requests that had any", loops,
                  &ProxyStats::retries_per_request),
-       retry_refusals(loops), reloads(daemon), build_info()});
+       retry_refusals(loops), cooldown_waits(loops), reloads(daemon), build_info()});
 }
 
 }  // namespace weir

@@ -18,7 +18,6 @@ struct NotBuilt {
 
 constexpr NotBuilt kUpstreamFields[] = {
     {"throttle", "throttling"},
-    {"cooldown", "a cooldown"},
 };
 
 using Json = nlohmann::ordered_json;

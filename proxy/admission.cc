@@ -52,6 +52,24 @@ bool Admission::patient() const {
   return !limit.shadow && (!limit.wait || *limit.wait > waited_);
 }
 
+std::optional<std::chrono::nanoseconds> Admission::wait_left() const {
+  if (!subject_.limit->wait) return std::nullopt;
+  return *subject_.limit->wait - waited_;
+}
+
+// The overhead counts from here: what was asked for is none of it.
+void Admission::also_waited(std::chrono::nanoseconds time) {
+  if (time < kWaited) return;
+  waited_ += time;
+  subject_.stats->wait.observe(time);
+  if (subject_.policy) began_ = client_.loop().clock().now();
+}
+
+void Admission::look() {
+  if (!subject_.policy) return;
+  learn_standing(*coordinator_.find(*subject_.policy, subject_.resource)->allowance());
+}
+
 bool Admission::admitted_at_once() {
   if (passes_) return true;
   take(patient());

@@ -50,6 +50,15 @@ class Admission {
   http::Task<bool> enter_beside(Permit& permit);
   // The client has gone: out of the line.
   void cancel();
+  // A unit that was taken is not to be used after all.
+  void give_back() { permit_.settle(); }
+
+  // How long the rule lets it wait, all in all, less what it has waited; nothing: for ever.
+  std::optional<std::chrono::nanoseconds> wait_left() const;
+  // It has waited for something else than a unit.
+  void also_waited(std::chrono::nanoseconds time);
+  // Learns what is left of the limit, for one that is turned away before it asked.
+  void look();
 
   // Whether the attempt may be sent now; to be asked just before.
   bool may_send();

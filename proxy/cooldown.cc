@@ -13,23 +13,52 @@ Cooldown::Verdict Cooldown::ask(Visitor& visitor, SteadyTime now) {
   Verdict verdict;
   {
     std::lock_guard lock(mutex_);
-    const std::vector<FailureMemory::Met> met = memory_.met_by(visitor.project, now);
-    update_calm();
-    const std::optional<Obstacle> obstacle = find_obstacle(visitor, met, now);
-    if (obstacle) {
-      end_probe(visitor, now, woken);
-      verdict = {draining_ ? Verdict::Kind::draining : Verdict::Kind::held, obstacle->until};
-      if (!draining_) hold(visitor, *obstacle);
-    }
+    verdict = judge(visitor, now, woken);
   }
   wake(woken);
   return verdict;
 }
 
+std::optional<Cooldown::Verdict> Cooldown::ask_again(Visitor& visitor, SteadyTime now) {
+  Woken woken;
+  Verdict verdict;
+  {
+    std::lock_guard lock(mutex_);
+    if (!take_out(visitor)) return std::nullopt;
+    verdict = judge(visitor, now, woken);
+  }
+  wake(woken);
+  return verdict;
+}
+
+Cooldown::Verdict Cooldown::judge(Visitor& visitor, SteadyTime now, Woken& woken) {
+  const std::vector<FailureMemory::Met> met = memory_.met_by(visitor.project, now);
+  update_calm();
+  const std::optional<Obstacle> obstacle = find_obstacle(visitor, met, now, woken);
+  if (!obstacle) return {};
+  end_probe(visitor, now, woken);
+  if (draining_) return {Verdict::Kind::draining};
+  hold(visitor, *obstacle);
+  return {Verdict::Kind::held, obstacle->until};
+}
+
+bool Cooldown::free_now(Visitor& visitor, SteadyTime now) {
+  if (calm_.load(std::memory_order_acquire) && visitor.probe == 0) return true;
+  Woken woken;
+  bool is_free = true;
+  {
+    std::lock_guard lock(mutex_);
+    is_free = !find_obstacle(visitor, memory_.met_by(visitor.project, now), now, woken);
+    if (!is_free) end_probe(visitor, now, woken);
+  }
+  wake(woken);
+  return is_free;
+}
+
 // The delay that ends last; where all are over, a probe that somebody else is at. Where there is no
 // obstacle, the visitor itself is the probe if anybody had to wait.
 std::optional<Cooldown::Obstacle> Cooldown::find_obstacle(
-    Visitor& visitor, const std::vector<FailureMemory::Met>& met, SteadyTime now) {
+    Visitor& visitor, const std::vector<FailureMemory::Met>& met, SteadyTime now, Woken& woken) {
   std::optional<Obstacle> latest;
   for (const auto& [name, record] : met) {
     if (record->until <= now || (latest && record->until <= latest->until)) continue;
@@ -40,7 +69,16 @@ std::optional<Cooldown::Obstacle> Cooldown::find_obstacle(
     if (record->probe != 0 && record->probe != visitor.probe) {
       return Obstacle{name, SteadyTime::max(), Visitor::Place::behind_probe};
     }
-    if (!visitor.was_held && !lines_.contains(name)) continue;
+    const auto line = lines_.find(name);
+    if (visitor.arrival == 0 && line == lines_.end()) continue;
+    // Whose delay is over too, though he has not noticed yet.
+    const bool others = record->probe == 0 && line != lines_.end() && !line->second.asleep.empty();
+    const std::uint64_t first = others ? line->second.asleep.begin()->first : 0;
+    if (others && (visitor.arrival == 0 || first < visitor.arrival)) {
+      make_probe(line->second.asleep, *record, woken);
+      if (line->second.empty()) lines_.erase(line);
+      return Obstacle{name, SteadyTime::max(), Visitor::Place::behind_probe};
+    }
     if (visitor.probe == 0) visitor.probe = ++last_probe_;
     record->probe = visitor.probe;
   }
@@ -49,11 +87,15 @@ std::optional<Cooldown::Obstacle> Cooldown::find_obstacle(
 
 bool Cooldown::leave(Visitor& visitor) {
   std::lock_guard lock(mutex_);
+  return take_out(visitor);
+}
+
+bool Cooldown::take_out(Visitor& visitor) {
   if (visitor.place == Visitor::Place::none) return false;
   const auto line = lines_.find(visitor.held_by);
-  auto& list =
+  auto& places =
       visitor.place == Visitor::Place::asleep ? line->second.asleep : line->second.behind_probe;
-  list.erase(visitor.at);
+  places.erase(visitor.arrival);
   visitor.place = Visitor::Place::none;
   if (line->second.empty()) lines_.erase(line);
   return true;
@@ -177,11 +219,11 @@ void Cooldown::forget(const Name& name) {
 
 void Cooldown::hold(Visitor& visitor, const Obstacle& obstacle) {
   Line& line = lines_[obstacle.name];
-  auto& list = obstacle.place == Visitor::Place::asleep ? line.asleep : line.behind_probe;
-  visitor.at = list.insert(list.end(), &visitor);
+  if (visitor.arrival == 0) visitor.arrival = ++last_arrival_;
+  auto& places = obstacle.place == Visitor::Place::asleep ? line.asleep : line.behind_probe;
+  places.emplace(visitor.arrival, &visitor);
   visitor.held_by = obstacle.name;
   visitor.place = obstacle.place;
-  visitor.was_held = true;
 }
 
 // Whatever it was to find out is left to the next; behind a delay that it has brought about, all
@@ -198,21 +240,28 @@ void Cooldown::end_probe(Visitor& visitor, SteadyTime now, Woken& woken) {
     if (record->until > now) {
       free(behind, woken);
     } else if (!behind.empty()) {
-      Visitor& next = *behind.front();
-      behind.pop_front();
-      next.place = Visitor::Place::none;
-      if (next.probe == 0) next.probe = ++last_probe_;
-      record->probe = next.probe;
-      woken.push_back(&next);
+      make_probe(behind, *record, woken);
     }
     if (line->second.empty()) lines_.erase(line);
   }
 }
 
-void Cooldown::free(std::list<Visitor*>& visitors, Woken& woken) {
-  for (Visitor* visitor : visitors) visitor->place = Visitor::Place::none;
-  woken.insert(woken.end(), visitors.begin(), visitors.end());
-  visitors.clear();
+// The first of them.
+void Cooldown::make_probe(Places& places, FailureMemory::Record& record, Woken& woken) {
+  Visitor& first = *places.begin()->second;
+  places.erase(places.begin());
+  first.place = Visitor::Place::none;
+  if (first.probe == 0) first.probe = ++last_probe_;
+  record.probe = first.probe;
+  woken.push_back(&first);
+}
+
+void Cooldown::free(Places& places, Woken& woken) {
+  for (const auto& [arrival, visitor] : places) {
+    visitor->place = Visitor::Place::none;
+    woken.push_back(visitor);
+  }
+  places.clear();
 }
 
 void Cooldown::free_all(const Name& name, Woken& woken) {

@@ -1,9 +1,9 @@
 #pragma once
 
 // The gate before one upstream: requests of a project wait here while its failure memory says so.
-// Those that were delayed are not let go all together: the first goes as a probe, and the rest
-// follow when the upstream has answered it well. A probe that failed holds them for the new delay;
-// one that tells nothing (another status, a client that left) leaves its turn to the next. A
+// Those that were delayed are not let go all together: the first that came goes as a probe, and the
+// rest follow when the upstream has answered it well. A probe that failed holds them for the new
+// delay; one that tells nothing (another status, a client that left) leaves its turn to the next. A
 // request that comes when the delay is over, and that nobody is held before, goes at once.
 //
 // Made by the daemon for each upstream, and shared by all workers: any thread, one short lock, and
@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -50,9 +49,8 @@ class Cooldown {
     enum class Place { none, asleep, behind_probe };
     Place place = Place::none;
     Name held_by;
-    std::list<Visitor*>::iterator at;
-    bool was_held = false;
-    std::uint64_t probe = 0;  // its number, if it is one
+    std::uint64_t arrival = 0;  // its number among those that were held; 0: it was not
+    std::uint64_t probe = 0;    // its number, if it is one
   };
 
   // `changed` is called by any thread when take_changes() has something; empty: nobody will ask.
@@ -66,6 +64,10 @@ class Cooldown {
     SteadyTime until{};  // held: when to ask again; max: when woken
   };
   Verdict ask(Visitor& visitor, SteadyTime now);
+  // Who is held asks at the time that he was told. Nothing: his wake is on the way, or has come.
+  std::optional<Verdict> ask_again(Visitor& visitor, SteadyTime now);
+  // For who does not wait here: the same, but it is never held.
+  bool free_now(Visitor& visitor, SteadyTime now);
   // True: it is held no more and will not be woken. False: its wake is on the way, or has come.
   bool leave(Visitor& visitor);
   // It will not be answered, or not with anything that counts here.
@@ -89,8 +91,9 @@ class Cooldown {
   void forget(const Name& name);
 
  private:
+  using Places = std::map<std::uint64_t, Visitor*>;  // by arrival
   struct Line {
-    std::list<Visitor*> asleep, behind_probe;
+    Places asleep, behind_probe;
     bool empty() const { return asleep.empty() && behind_probe.empty(); }
   };
   struct Obstacle {
@@ -101,11 +104,15 @@ class Cooldown {
   using Woken = std::vector<Visitor*>;
 
   // All of these with the lock held; who is to be woken is told, and woken without it.
+  Verdict judge(Visitor& visitor, SteadyTime now, Woken& woken);
+  bool take_out(Visitor& visitor);
   std::optional<Obstacle> find_obstacle(Visitor& visitor,
-                                        const std::vector<FailureMemory::Met>& met, SteadyTime now);
+                                        const std::vector<FailureMemory::Met>& met, SteadyTime now,
+                                        Woken& woken);
   void hold(Visitor& visitor, const Obstacle& obstacle);
   void end_probe(Visitor& visitor, SteadyTime now, Woken& woken);
-  static void free(std::list<Visitor*>& visitors, Woken& woken);
+  void make_probe(Places& places, FailureMemory::Record& record, Woken& woken);
+  static void free(Places& places, Woken& woken);
   void free_all(const Name& name, Woken& woken);
   void free_pushed_out(Woken& woken);
   void note(const Name& name, std::optional<WallTime> cleared_by);
@@ -116,7 +123,7 @@ class Cooldown {
   mutable std::mutex mutex_;      // guards all below
   FailureMemory memory_;
   std::map<Name, Line> lines_;  // those with somebody in them
-  std::uint64_t last_probe_ = 0;
+  std::uint64_t last_arrival_ = 0, last_probe_ = 0;
   bool draining_ = false;
   std::map<Name, std::optional<WallTime>> changes_;  // to when it was cleared, if it was
   const std::function<void()> changed_;

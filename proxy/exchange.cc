@@ -31,7 +31,8 @@ Exchange::Exchange(std::shared_ptr<const Setup> setup, http::Connection& client,
       buffers_(buffers),
       routed_{&setup_->routes.rule(setup_->routes.size()), setup_->routes.size(), {}},
       admission_(setup_->coordinator, client),
-      attempts_(client, admission_, buffers.answer) {}
+      cooldown_(client, admission_),
+      attempts_(client, admission_, cooldown_, buffers.answer) {}
 
 Exchange::~Exchange() { client_.on_gone(nullptr); }
 
@@ -46,13 +47,11 @@ Task<void> Exchange::run() {
   }
   // From here on a client that leaves ends whatever its request is waiting for.
   client_.on_gone([this] { cancel(); });
-  if (!admission_.admitted_at_once()) {
-    if (!co_await wait_in_line()) co_return;
-  }
-  Attempts::Result result = co_await attempts_.run();
+  Attempts::Result result = Attempts::Result::unit_over;
   while (result == Attempts::Result::unit_over) {
-    if (!admission_.admitted_at_once()) {
-      if (!co_await wait_in_line()) co_return;
+    if (!cooldown_.free() || !admission_.admitted_at_once()) {
+      const bool entered = co_await enter();
+      if (!entered) co_return;
     }
     result = co_await attempts_.run();
   }
@@ -90,6 +89,12 @@ const char* Exchange::route() {
     std::string scratch;
     buffers_.tenant = setup_->routes.tenant(facts, scratch);
   }
+  if (const auto& cooldown = setup_->cooldowns[per_rule().upstream_index]; cooldown.gate) {
+    std::string scratch;
+    buffers_.project = tenant(cooldown.project, facts, scratch);
+    cooldown_.begin({cooldown.gate.get(), buffers_.project, &per_rule().attempts.upstream_stats,
+                     &setup_->coordinator.room(), &per_rule().attempts.random});
+  }
   admission_.begin({per_rule().policy, &limit, routed_.rule->name, routed_.resource,
                     buffers_.tenant, per_rule().stats, &setup_->stats, setup_->headers});
   return nullptr;
@@ -120,6 +125,38 @@ void Exchange::prepare_request() {
                   per_rule().attempts);
 }
 
+// Behind a look at both, where one of them said no: past the cooldown and with a unit of the limit;
+// false: the client has been told why not, or has gone. A request that waits for a unit keeps
+// nobody waiting for what it would find out, so that it has to ask anew behind the line; and no
+// unit is kept while it cools down.
+Task<bool> Exchange::enter() {
+  for (;;) {
+    if (cooldown_.held()) {
+      const bool cool = co_await cool_down();
+      if (!cool) co_return false;
+      if (admission_.admitted_at_once()) co_return true;
+    }
+    cooldown_.step_back();
+    const bool admitted = co_await wait_in_line();
+    if (!admitted) co_return false;
+    if (cooldown_.free()) co_return true;
+    admission_.give_back();
+  }
+}
+
+// True: the cooldown is over. False: as below.
+Task<bool> Exchange::cool_down() {
+  const CooldownPass::Entered entered = co_await cooldown_.wait();
+  if (entered == CooldownPass::Entered::passed) co_return true;
+  if (entered == CooldownPass::Entered::interrupted) {
+    ending_ = Ending::client_gone;
+    co_return false;
+  }
+  admission_.look();
+  co_await refuse(cooldown_.ending(), cooldown_.denial());
+  co_return false;
+}
+
 // True: a unit of the limit is there. False: the client has been told that there is none, or has
 // gone.
 Task<bool> Exchange::wait_in_line() {
@@ -129,13 +166,17 @@ Task<bool> Exchange::wait_in_line() {
     ending_ = Ending::client_gone;
     co_return false;
   }
-  http::LocalReply denial = admission_.denial();
+  co_await refuse(admission_.ending(), admission_.denial());
+  co_return false;
+}
+
+// Not now: with what is left of the limit.
+Task<void> Exchange::refuse(Ending ending, http::LocalReply denial) {
   denial.resource = routed_.resource;
   denial.fields = admission_.fields(buffers_.limit_fields).text;
-  ending_ = admission_.ending();
+  ending_ = ending;
   status_ = http::status_of(denial.denial);
   co_await client_.reply(std::move(denial));
-  co_return false;
 }
 
 Task<void> Exchange::relay_answer() {

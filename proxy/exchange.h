@@ -10,6 +10,7 @@
 
 #include "proxy/admission.h"
 #include "proxy/attempt/attempts.h"
+#include "proxy/cooldown_pass.h"
 #include "proxy/proxy.h"
 
 namespace weir {
@@ -34,6 +35,8 @@ class Exchange {
   // What happens to a request, in this order.
   const char* route();
   void prepare_request();
+  http::Task<bool> enter();
+  http::Task<bool> cool_down();
   http::Task<bool> wait_in_line();
   http::Task<void> relay_answer();
   http::Task<void> tunnel();
@@ -43,6 +46,7 @@ class Exchange {
   http::Outbound& outbound() { return attempts_.current().outbound(); }
   http::Task<bool> relay_body(http::BodyDecoder body, http::Framing::Kind sent_as);
 
+  http::Task<void> refuse(Ending ending, http::LocalReply denial);
   http::Task<void> reply(Ending ending, http::Denial denial, std::string detail);
   http::Task<void> fail(Ending ending, http::Denial denial, std::string detail);
   void cancel();
@@ -57,6 +61,7 @@ class Exchange {
   Routed routed_;
 
   Admission admission_;
+  CooldownPass cooldown_;
   std::string_view upgrade_;  // the protocol that the client asks to switch to
   Attempts attempts_;
 

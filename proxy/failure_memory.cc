@@ -39,7 +39,7 @@ FailureMemory::Name FailureMemory::failed(const Failure& failure, const Instant&
     delay = std::max(delay, nanoseconds{static_cast<std::int64_t>(range * failure.random)});
   }
   record.until = std::max(record.until, now.steady + delay);
-  record.useful_to = std::max(record.useful_to, record.until + options.max);
+  record.useful_to = std::max(record.useful_to, record.until + beyond(failure.status));
   record.shared.not_before = now.wall + (record.until - now.steady);
   return name;
 }

@@ -13,9 +13,9 @@
 //
 // Delays run on the steady clock; wall times are for sharing. A record that comes from elsewhere,
 // or from before a restart, delays nobody longer than it did where it was made, whatever the clocks
-// say. A record is of use, for its count, for `max` beyond its delay. There are at most so many
-// projects; of too many, those whose delay ends first go. Pure; not thread-safe: a Cooldown guards
-// its own.
+// say. A record is of use, for its count, for `max` beyond its delay, and at least a minute. There
+// are at most so many projects; of too many, those whose delay ends first go. Pure; not
+// thread-safe: a Cooldown guards its own.
 
 #include <array>
 #include <chrono>
@@ -38,6 +38,7 @@ std::chrono::nanoseconds cooldown_range(const CooldownOptions::Class& options, i
 class FailureMemory {
  public:
   static constexpr std::size_t kMostProjects = 10'000;
+  static constexpr std::chrono::minutes kLeastUse{1};
 
   struct Name {
     std::string project;  // empty: all of them
@@ -84,7 +85,9 @@ class FailureMemory {
   const Record* find(const Name& name) const;
   void learn(const Name& name, const CooldownRecord& record, const Instant& now);
   void forget(const Name& name);
-  std::chrono::milliseconds beyond(int status) const { return of(status).max; }
+  std::chrono::milliseconds beyond(int status) const {
+    return std::max<std::chrono::milliseconds>(of(status).max, kLeastUse);
+  }
 
   bool empty() const { return projects_.empty() && !global_[0] && !global_[1]; }
   std::vector<Met> all();

@@ -38,6 +38,7 @@ Setup::Setup(const Settings& settings, const Setup* previous, const Surroundings
       retries(settings.retries) {
   for (const UpstreamOptions& options : settings.upstreams) {
     upstreams.push_back(upstream_for(options, previous, surroundings.loop));
+    cooldowns.push_back({settings.cooldowns[cooldowns.size()], options.cooldown.project});
   }
   for (std::size_t i = 0; i <= routes.size(); ++i) {
     const Rule& rule = routes.rule(i);
@@ -48,7 +49,7 @@ Setup::Setup(const Settings& settings, const Setup* previous, const Surroundings
     const AttemptSurroundings attempts{retries[index].get(), stats.upstream(rule.upstream), stats,
                                        surroundings.random};
     per_rule.push_back({&stats.rule(rule.name), upstream->get(), attempts,
-                        rule.limit.unlimited ? nullptr : &coordinator.policy(rule.name)});
+                        rule.limit.unlimited ? nullptr : &coordinator.policy(rule.name), index});
   }
 }
 

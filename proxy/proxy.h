@@ -11,6 +11,7 @@
 #include "coordination/base/random.h"
 #include "coordination/coordinator.h"
 #include "proxy/attempt/attempts.h"
+#include "proxy/cooldown.h"
 #include "proxy/forwarded.h"
 #include "proxy/http/connection.h"
 #include "proxy/http/upstream.h"
@@ -28,7 +29,8 @@ struct Settings {
   TenantSource tenant;
   std::vector<UpstreamOptions> upstreams;
   std::vector<std::shared_ptr<UpstreamRetries>>
-      retries;  // by upstream; nullptr: nothing configured
+      retries;                                       // by upstream; nullptr: nothing configured
+  std::vector<std::shared_ptr<Cooldown>> cooldowns;  // by upstream; nullptr: none
   EscapedSlashes escaped_slashes = EscapedSlashes::reject;
   LimitHeaders headers = LimitHeaders::ietf;
   std::vector<std::string> trusted_proxies;
@@ -63,11 +65,17 @@ struct Setup {
   LimitHeaders headers;
   std::vector<std::shared_ptr<http::Upstream>> upstreams;
   std::vector<std::shared_ptr<UpstreamRetries>> retries;  // by upstream
+  struct UpstreamCooldown {
+    std::shared_ptr<Cooldown> gate;  // nullptr: none
+    TenantSource project;
+  };
+  std::vector<UpstreamCooldown> cooldowns;  // by upstream
   struct PerRule {
     RuleStats* stats;
     http::Upstream* upstream;
     AttemptSurroundings attempts;
     Policy* policy;  // nullptr: unlimited
+    std::size_t upstream_index;
   };
   std::vector<PerRule> per_rule;  // by Routed::rule_index
 };
@@ -77,6 +85,7 @@ struct Setup {
 struct Buffers {
   std::string target, resource;  // rewritten, if they had to be
   std::string client, tenant;    // its address if not the peer's; where the rule's line asks
+  std::string project;           // where the upstream's cooldown asks
   std::string wire;              // the request's head, and of its body what was there with it
   std::string out;               // the answer's head on its way to the client
   std::string limit_fields;      // a part of it

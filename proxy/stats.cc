@@ -28,6 +28,8 @@ std::string_view to_string(Ending ending) {
       return "upstream_timeout";
     case Ending::deadline:
       return "deadline";
+    case Ending::cooldown:
+      return "cooldown";
   }
   return "";
 }

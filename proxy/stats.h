@@ -31,8 +31,9 @@ enum class Ending {
   upstream_failed,
   upstream_timeout,
   deadline,  // of all attempts together
+  cooldown,
 };
-inline constexpr std::size_t kEndings = 12;
+inline constexpr std::size_t kEndings = 13;
 std::string_view to_string(Ending ending);
 
 class Counter {
@@ -81,6 +82,7 @@ struct UpstreamStats {
   Counter retry_attempts;        // after a failed one, by policy
   Counter hedge_attempts;        // beside another
   Counter transparent_attempts;  // in place of one that a closed connection swallowed
+  Counter cooldown_waits;        // requests that a cooldown held back
 };
 
 class ProxyStats {

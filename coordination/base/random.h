@@ -14,6 +14,8 @@ class Random {
 
   // In [0, bound); bound > 0.
   std::uint64_t below(std::uint64_t bound) { return next() % bound; }
+  // In [0, 1).
+  double fraction() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 };
 
 }  // namespace weir

@@ -12,6 +12,7 @@
 
 #include "proxy/admission.h"
 #include "proxy/attempt/replay_body.h"
+#include "proxy/cooldown_pass.h"
 #include "proxy/http/connection.h"
 #include "proxy/http/upstream.h"
 
@@ -21,6 +22,7 @@ namespace weir {
 struct Call {
   http::Connection& client;
   Admission& admission;
+  CooldownPass& cooldown;
   http::Upstream* upstream = nullptr;
   std::string_view wire{};            // the request's head, and of its body what was there with it
   std::size_t head_size = 0;          // of `wire`

@@ -11,9 +11,6 @@ using http::Task;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// In [0, 1).
-double fraction(Random& random) { return static_cast<double>(random.next() >> 11) * 0x1.0p-53; }
-
 milliseconds rounded_up(nanoseconds timeout) { return std::chrono::ceil<milliseconds>(timeout); }
 
 }  // namespace
@@ -36,8 +33,9 @@ Attempts::ByPolicy::ByPolicy(Attempts& attempts, CallPolicy call_policy)
                   }),
       pause_over(attempts.call_.client.loop()) {}
 
-Attempts::Attempts(http::Connection& client, Admission& admission, http::Head& answer)
-    : call_{client, admission}, first_(call_, answer) {}
+Attempts::Attempts(http::Connection& client, Admission& admission, CooldownPass& cooldown,
+                   http::Head& answer)
+    : call_{client, admission, cooldown}, first_(call_, answer) {}
 
 Attempts::~Attempts() {
   if (policy_ && policy_->sent > 1) {
@@ -69,6 +67,7 @@ Task<Attempts::Result> Attempts::run() {
 }
 
 void Attempts::cancel() {
+  call_.cooldown.interrupt();
   current().abort();
   if (policy_) policy_->pause_over.wake();
   if (hedges_) hedges_->cancel();
@@ -92,9 +91,13 @@ Task<Attempts::Result> Attempts::try_once(Attempt& attempt) {
       co_return Result::unit_over;
     }
     Attempt::Answer answer = Attempt::Answer::timed_out;
+    const SteadyTime sent_at = call_.cooldown.sending();
     const http::Stream::Status sent = co_await attempt.send_request();
     if (sent != http::Stream::Status::timed_out) answer = co_await attempt.read_head();
-    if (answer == Attempt::Answer::head_read) co_return Result::answered;
+    if (answer == Attempt::Answer::head_read) {
+      call_.cooldown.answered(attempt.answer(), sent_at);
+      co_return Result::answered;
+    }
     if (call_.client.gone()) co_return Result::client_gone;
     if (attempt.body_fault() == Attempt::BodyFault::malformed) co_return Result::body_malformed;
     if (attempt.body_fault() == Attempt::BodyFault::too_slow) co_return Result::body_too_slow;
@@ -153,7 +156,7 @@ Task<Attempts::Result> Attempts::try_until_answered() {
     const AttemptEnd end = end_of(result, current(), policy_->attempt_over);
     learn_from(result, end);
     const RetryDecision decision =
-        policy_->state.attempt_ended(end, fraction(surroundings_->random));
+        policy_->state.attempt_ended(end, surroundings_->random.fraction());
     const bool granted = decision.retry_in && afford();
     if (!decision.retry_in) count(decision.refusal);
     if (!granted) co_return result;
@@ -161,8 +164,10 @@ Task<Attempts::Result> Attempts::try_until_answered() {
       co_await current().stop();
       result = Result::no_answer;
     }
+    call_.cooldown.step_back();
     co_await pause(*decision.retry_in);
-    const bool has_unit = co_await unit_for_retry();
+    bool has_unit = co_await past_cooldown();
+    if (has_unit) has_unit = co_await unit_for_retry();
     if (call_.client.gone()) co_return Result::client_gone;
     if (policy_->over) co_return Result::deadline;
     if (!has_unit) co_return result;
@@ -190,6 +195,14 @@ bool Attempts::afford() {
   if (surroundings_->retries->pay(now())) return true;
   count(RetryRefusal::budget);
   return false;
+}
+
+// Of what the upstream told this request and what it told the project, the later holds.
+Task<bool> Attempts::past_cooldown() {
+  if (ended_early()) co_return false;
+  const bool past = co_await call_.cooldown.enter_again();
+  if (!past && !ended_early()) count(RetryRefusal::pushback);
+  co_return past;
 }
 
 // Taken without waiting: where none is free, what the retry was to mend stands.

@@ -47,7 +47,8 @@ class Attempts {
   };
 
   // `answer` is for the first attempt's head.
-  Attempts(http::Connection& client, Admission& admission, http::Head& answer);
+  Attempts(http::Connection& client, Admission& admission, CooldownPass& cooldown,
+           http::Head& answer);
   ~Attempts();
 
   // What is sent, where to, and as which path it counts. The views outlive this.
@@ -104,6 +105,7 @@ class Attempts {
   http::Task<Result> try_in_time(Attempt& attempt);
   http::Task<Result> try_until_answered();
   bool afford();
+  http::Task<bool> past_cooldown();
   http::Task<bool> unit_for_retry();
   http::Task<void> pause(std::chrono::nanoseconds delay);
   AttemptEnd end_of(Result result, Attempt& attempt, bool timed_out) const;

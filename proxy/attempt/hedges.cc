@@ -37,20 +37,31 @@ Task<Hedges::Result> Hedges::run() {
     Hedge* const taken = co_await judge_ended();
     if (taken) co_return co_await finish(*taken);
     if (attempts_.ended_early()) break;
-    const auto next = state_.next();
+    const auto next = due();
     if (!next && state_.active() == 0) co_return co_await finish(*last_ended_);
     if (next && *next <= now()) {
       const bool sent = co_await send_next();
       if (sent) continue;
     }
     if (!ended_.empty() || attempts_.ended_early()) continue;
-    if (const auto then = state_.next()) wait_until(*then);
-    if (state_.active() > 0 || state_.next()) co_await wakeup_.wait();
+    const auto then = due();
+    if (then) wait_until(*then);
+    if (state_.active() > 0 || then) co_await wakeup_.wait();
   }
   const bool over = !attempts_.call_.client.gone();
   cancel();
   (void)co_await finish(*hedges_.front());
   co_return over ? Result::deadline : Result::client_gone;
+}
+
+// When the next one may be sent: not in a cooldown, nor behind one that is longer than it may wait.
+std::optional<SteadyTime> Hedges::due() const {
+  const auto next = state_.next();
+  const auto cool = next ? attempts_.call_.cooldown.not_before() : std::nullopt;
+  if (!cool || *cool <= *next) return next;
+  const auto left = attempts_.call_.admission.wait_left();
+  if (left && *cool - now() > *left) return std::nullopt;
+  return cool;
 }
 
 void Hedges::wait_until(SteadyTime next) {
@@ -108,7 +119,7 @@ Task<bool> Hedges::send_next() {
   const Call& call = attempts_.call_;
   if (call.replay && call.replay->overflowed()) state_.freeze();
   const bool body_is_here = call.client.body().done() || state_.active() == 0;
-  if (!state_.next() || !body_is_here) co_return false;
+  if (!state_.next() || !body_is_here || !call.cooldown.free_beside()) co_return false;
   if (!attempts_.afford()) {
     state_.freeze();
     co_return false;

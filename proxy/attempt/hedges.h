@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "proxy/attempt/attempts.h"
@@ -41,6 +42,7 @@ class Hedges {
   http::Task<void> run_one(Hedge& hedge);
   http::Task<Hedge*> judge_ended();
   http::Task<bool> send_next();
+  std::optional<SteadyTime> due() const;
   void wait_until(SteadyTime next);
   http::Task<Result> finish(Hedge& taken);
 

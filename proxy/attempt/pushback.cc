@@ -53,29 +53,33 @@ std::optional<WallTime> read_date(const std::string& text) {
   return std::nullopt;
 }
 
-Pushback read_retry_after(std::string_view text, WallTime now) {
+std::optional<milliseconds> parse_retry_after(std::string_view text, WallTime now) {
   constexpr milliseconds kMost{std::numeric_limits<std::int32_t>::max()};
   if (all_digits(text)) {
     std::int64_t number = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool beyond = parsed.ec != std::errc{} || number > kMost / seconds{1};
-    return {Pushback::Kind::delay, beyond ? kMost : milliseconds{seconds{number}}};
+    return beyond ? kMost : milliseconds{seconds{number}};
   }
   const auto date = read_date(std::string{text});
-  if (!date) return {};
-  const auto left = std::chrono::ceil<milliseconds>(*date - now);
-  return {Pushback::Kind::delay, std::clamp(left, milliseconds{0}, kMost)};
+  if (!date) return std::nullopt;
+  return std::clamp(std::chrono::ceil<milliseconds>(*date - now), milliseconds{0}, kMost);
 }
 
 }  // namespace
+
+std::optional<milliseconds> read_retry_after(std::span<const http::Field> fields, WallTime now) {
+  const Found found = find(fields, "retry-after");
+  return found.count == 1 ? parse_retry_after(found.value, now) : std::nullopt;
+}
 
 Pushback read_pushback(int http_status, std::span<const http::Field> fields, WallTime now) {
   if (const Found grpc = find(fields, "grpc-retry-pushback-ms"); grpc.count > 0) {
     return grpc.count == 1 ? read_milliseconds(grpc.value) : Pushback{Pushback::Kind::stop};
   }
   if (http_status != 429 && http_status != 503) return {};
-  const Found retry_after = find(fields, "retry-after");
-  return retry_after.count == 1 ? read_retry_after(retry_after.value, now) : Pushback{};
+  const auto retry_after = read_retry_after(fields, now);
+  return retry_after ? Pushback{Pushback::Kind::delay, *retry_after} : Pushback{};
 }
 
 }  // namespace weir

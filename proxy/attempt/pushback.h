@@ -4,6 +4,7 @@
 // Retry-After on 429 and 503. Pure.
 
 #include <chrono>
+#include <optional>
 #include <span>
 
 #include "coordination/base/clock.h"
@@ -16,6 +17,10 @@ struct Pushback {
   Kind kind = Kind::none;
   std::chrono::milliseconds delay{0};  // Kind::delay: exactly that long
 };
+
+// What Retry-After says by itself; nothing: there is none, or more than one, or nobody can read it.
+std::optional<std::chrono::milliseconds> read_retry_after(std::span<const http::Field> fields,
+                                                          WallTime now);
 
 // grpc-retry-pushback-ms is a 32-bit integer as one writes it; a negative one, anything else and a
 // second one forbid a retry. Without that field Retry-After counts, in seconds or as a date; one

@@ -19,6 +19,7 @@ enum class Denial {
   header_too_large,
   // it is, but not now
   limit,
+  cooldown,
   store_unavailable,
   queue_full,
   draining,

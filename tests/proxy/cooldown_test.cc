@@ -381,7 +381,9 @@ class Gate : public testing::Test {
   }
   void ask(Request& request) {
     request.ask_again = false;
-    const Cooldown::Verdict verdict = gate_.ask(request.visitor, now_.steady);
+    tell(request, gate_.ask(request.visitor, now_.steady));
+  }
+  void tell(Request& request, const Cooldown::Verdict& verdict) {
     request.held = verdict.kind == Kind::held;
     request.sent = verdict.kind == Kind::go;
     request.refused = verdict.kind == Kind::draining;
@@ -394,9 +396,9 @@ class Gate : public testing::Test {
       again = false;
       for (auto& request : requests_) {
         const bool due = request->held && request->until <= now_.steady;
-        if (due && gate_.leave(request->visitor)) request->ask_again = true;
-        if (!request->ask_again) continue;
-        ask(*request);
+        const auto verdict = due ? gate_.ask_again(request->visitor, now_.steady) : std::nullopt;
+        if (!verdict && !request->ask_again) continue;
+        verdict ? tell(*request, *verdict) : ask(*request);
         again = true;
       }
     }
@@ -453,6 +455,24 @@ TEST_F(Gate, LetsTheFirstGoAsAProbeAndTheRestWhenItSucceeds) {
   EXPECT_EQ(sent(), 2) << "however long it takes";
   succeed(request(1));
   EXPECT_EQ(sent(), 11);
+}
+
+TEST_F(Gate, TheFirstThatCameIsTheProbeWhoeverNoticesFirstThatTheDelayIsOver) {
+  hold(3);
+  now_.steady += 15s;
+  now_.wall += 15s;
+  Request& new_one = come();
+  EXPECT_TRUE(new_one.held);
+  EXPECT_EQ(request(1).wakes, 1);
+  tell(request(3), gate_.ask_again(request(3).visitor, now_.steady).value());
+  EXPECT_TRUE(request(3).held);
+  settle();
+  EXPECT_TRUE(request(1).sent);
+  EXPECT_EQ(sent(), 2);
+  fail(request(1));
+  pass(30s);
+  EXPECT_TRUE(request(2).sent) << "and so the next time";
+  EXPECT_EQ(sent(), 3);
 }
 
 TEST_F(Gate, AProbeThatFailsHoldsTheRestForTheNewDelay) {
