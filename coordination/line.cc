@@ -30,6 +30,10 @@ Line::Place* Line::pop() {
   return place;
 }
 
+void Line::pass() {
+  if (!round_.empty()) round_.splice(round_.end(), round_, round_.begin());
+}
+
 Line::Place* Line::pop_last() {
   if (round_.empty()) return nullptr;
   Place* const place = round_.back().last;

@@ -36,11 +36,16 @@ class Line {
   void push(Place& place, std::string_view tenant, Queue order);
   // The next one, taken out; nullptr: nobody waits.
   Place* pop();
+  // The next one, left where it is; nullptr: nobody waits.
+  Place* first() const { return round_.empty() ? nullptr : round_.front().first; }
+  // Its turn goes to the next tenant's first.
+  void pass();
   // The one who came last, or among tenants the last of one; nullptr: nobody waits.
   Place* pop_last();
   void remove(Place& place);
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
+  std::size_t tenants() const { return round_.size(); }  // of a fifo line, one
   // Everybody in no order that matters; `visit` may remove the place that it is given.
   void each(const std::function<void(Place&)>& visit);
 

@@ -43,10 +43,11 @@ struct ThrottleOptions {
   double increase = 1;
   double decrease = 0.7;
   int buckets = 17;
-  int probes = 3;  // bloom and sfb
+  int probes = 3;  // bloom and sfb; 1 … 8
   std::chrono::milliseconds rehash{5'000};
   std::chrono::milliseconds burst{500};
   OnLimit on_limit = OnLimit::reject;
+  bool operator==(const ThrottleOptions&) const = default;
 };
 
 struct CooldownOptions {

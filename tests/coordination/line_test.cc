@@ -48,6 +48,31 @@ TEST_F(LineTest, AFairOneServesTenantsInTurn) {
   EXPECT_EQ(served(), "a1 b1 c1 a2 c2 a3 ");
 }
 
+TEST_F(LineTest, WhoseTurnItIsMayBePassedOver) {
+  join("a1", "a", Queue::fair);
+  join("a2", "a", Queue::fair);
+  join("b1", "b", Queue::fair);
+  EXPECT_EQ(line.tenants(), 2u);
+  EXPECT_EQ(static_cast<Guest*>(line.first())->name, "a1");
+  line.pass();
+  EXPECT_EQ(static_cast<Guest*>(line.first())->name, "b1");
+  EXPECT_EQ(line.size(), 3u);
+  EXPECT_EQ(served(), "b1 a1 a2 ");
+  line.pass();
+  EXPECT_EQ(line.first(), nullptr);
+}
+
+TEST_F(LineTest, OneOfASmallTenantIsServedWithinARoundHoweverManyALargeOneHas) {  // F-18
+  constexpr std::size_t kSmall = 10;
+  for (int i = 0; i < 1000; ++i) join("large", "large", Queue::fair);
+  for (std::size_t i = 0; i < kSmall; ++i) join("small", "small" + std::to_string(i), Queue::fair);
+  std::size_t small = 0;
+  for (std::size_t i = 0; i < kSmall + 1; ++i)
+    small += static_cast<Guest*>(line.pop())->name == "small";
+  EXPECT_EQ(small, kSmall);
+  EXPECT_EQ(line.size(), 999u);
+}
+
 TEST_F(LineTest, AFairTenantThatComesBackGoesToTheEndOfTheRound) {
   join("a1", "a", Queue::fair);
   join("b1", "b", Queue::fair);

@@ -1,0 +1,95 @@
+#pragma once
+
+// Whether an attempt may be sent now, learned from what became of earlier ones, so that an upstream
+// gets about what it can serve and no tenant all of it. One for each upstream that asks for it,
+// shared by all workers: any thread. Memory and work do not grow with the number of tenants.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "coordination/base/clock.h"
+#include "coordination/base/random.h"
+#include "proxy/attempt/status_code.h"
+#include "proxy/throttle/tenant_hash.h"
+#include "proxy/upstream_options.h"
+
+namespace weir {
+
+// What an operator is shown.
+struct ThrottleFacts {
+  double rate = 0;  // per second and bucket; sfb: requests under way
+  int buckets = 0;
+  int in_use = 0;             // buckets asked for within the last second
+  std::uint64_t dropped = 0;  // tickets that nobody settled
+};
+
+class Throttle {
+ public:
+  // Leave for one attempt, to be settled once, with what became of it; or a denial. A ticket that
+  // is dropped counts as Load::unknown. Its throttle outlives it.
+  class Ticket {
+   public:
+    Ticket() = default;  // no leave
+    Ticket(Ticket&& other) noexcept { *this = std::move(other); }
+    Ticket& operator=(Ticket&& other) noexcept;
+    ~Ticket() { drop(); }
+
+    explicit operator bool() const { return throttle_ != nullptr; }
+    // Throws std::logic_error on a denial, and on a ticket that was settled before.
+    void settle(Load load, SteadyTime now);
+    // Of a denial: when asking again may help.
+    std::chrono::nanoseconds retry_in() const { return retry_in_; }
+
+   private:
+    friend class Throttle;
+    void drop();
+
+    Throttle* throttle_ = nullptr;
+    std::chrono::nanoseconds retry_in_{0};
+    Places places_, next_places_;  // the latter where a second set of places is being warmed
+    std::uint32_t generation_ = 0;
+  };
+
+  virtual ~Throttle() = default;
+  virtual Ticket accept(std::string_view tenant, SteadyTime now) = 0;
+  virtual ThrottleFacts facts(SteadyTime now) const = 0;
+  // Goes on from a rate that was learned before.
+  virtual void start_at(double rate) = 0;
+
+ protected:
+  // What an implementation keeps in a ticket.
+  struct Held {
+    const Places& places;
+    const Places& next_places;
+    std::uint32_t generation;
+  };
+  Ticket granted(const Places& places, const Places& next_places, std::uint32_t generation);
+  static Ticket denied(std::chrono::nanoseconds retry_in);
+  virtual void settled(const Held& held, Load load, SteadyTime now) = 0;
+  virtual void dropped(const Held& held) = 0;
+};
+
+// Bounds, steps and parameters come from the options; nullptr: off.
+std::unique_ptr<Throttle> make_throttle(const ThrottleOptions& options, Random& random,
+                                        SteadyTime now);
+
+// An upstream's throttle from one configuration to the next: it stays while its options do, and
+// what it learned stays while a rate means the same.
+class UpstreamThrottle {
+ public:
+  // nullptr where none is configured. `previous` may be nullptr.
+  static std::shared_ptr<UpstreamThrottle> make(const ThrottleOptions& options,
+                                                const std::shared_ptr<UpstreamThrottle>& previous,
+                                                Random& random, SteadyTime now);
+
+  Throttle& throttle() const { return *throttle_; }
+  const ThrottleOptions& options() const { return options_; }
+
+ private:
+  ThrottleOptions options_;
+  std::unique_ptr<Throttle> throttle_;
+};
+
+}  // namespace weir

@@ -1,0 +1,181 @@
+#include "proxy/throttle/sfb.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <queue>
+
+#include "tests/proxy/throttle/scenario.h"
+
+namespace weir::test {
+namespace {
+
+constexpr auto kIgnored = Load::unknown;
+
+SfbOptions options_of(double capacity, int bins, int levels) {
+  SfbOptions options;
+  options.capacity.initial = capacity;
+  options.bins = bins;
+  options.levels = levels;
+  return options;
+}
+
+// Requests that take a second each. Every tenant begins them at its own rate; outcomes say nothing,
+// so that the capacity stays what it is.
+class Requests {
+ public:
+  Requests(Sfb& sfb, std::vector<Client> clients) : sfb_(sfb), clients_(std::move(clients)) {
+    SeededRandom random(1);
+    for (const Client& client : clients_) next_.push_back(random.fraction() / client.rate);
+    good.resize(clients_.size());
+    asked.resize(clients_.size());
+  }
+
+  void run_until(double end) {
+    for (;;) {
+      const auto who =
+          static_cast<std::size_t>(std::min_element(next_.begin(), next_.end()) - next_.begin());
+      const double now = next_[who];
+      if (now >= end) return;
+      while (!under_way_.empty() && under_way_.front().first <= now) end_one();
+      next_[who] += 1 / clients_[who].rate;
+      ++asked[who];
+      auto ticket = sfb_.accept(clients_[who].tenant, at(now));
+      if (!ticket) continue;
+      ++good[who];
+      under_way_.emplace(now + 1, std::move(ticket));
+    }
+  }
+  void end_all() {
+    while (!under_way_.empty()) end_one();
+  }
+  std::size_t under_way() const { return under_way_.size(); }
+  void reset() {
+    std::fill(good.begin(), good.end(), 0);
+    std::fill(asked.begin(), asked.end(), 0);
+  }
+
+  std::vector<double> good, asked;
+
+ private:
+  void end_one() {
+    under_way_.front().second.settle(kIgnored, at(under_way_.front().first));
+    under_way_.pop();
+  }
+
+  Sfb& sfb_;
+  const std::vector<Client> clients_;
+  std::vector<double> next_;
+  std::queue<std::pair<double, Throttle::Ticket>> under_way_;
+};
+
+// 100 tenants with a quarter of a request under way each, and one with five times all of theirs;
+// the capacity is half of it together.
+constexpr double kLight = 0.25, kHeavy = 125, kCapacity = 75;
+std::vector<Client> tenants() {
+  std::vector<Client> clients{{"heavy", kHeavy}};
+  for (int i = 0; i < 100; ++i) clients.push_back({"light" + std::to_string(i), kLight});
+  return clients;
+}
+
+TEST(Sfb, AHeavyTenantEndsInThePenaltyBoxAndOthersLoseNothing) {  // F-16
+  SeededRandom random(1);
+  SfbOptions options = options_of(kCapacity, 23, 2);
+  options.rehash = std::chrono::hours{1};
+  Sfb sfb(options, random, at(0));
+  Requests load(sfb, tenants());
+  load.run_until(60);
+  EXPECT_EQ(sfb.probability("heavy"), 1);
+  load.reset();
+  load.run_until(160);
+  std::printf("F-16: the heavy one gets %.1f/s of %.0f/s\n", load.good[0] / 100, kHeavy);
+  EXPECT_LE(load.good[0] / 100, options.penalty_rate * 1.1);
+  EXPECT_GE(load.good[0] / 100, options.penalty_rate * 0.9);
+  double good = 0, asked = 0;
+  for (std::size_t i = 1; i < load.good.size(); ++i) {
+    if (sfb.probability("light" + std::to_string(i - 1)) >= 1) continue;  // shares both bins
+    good += load.good[i];
+    asked += load.asked[i];
+  }
+  EXPECT_GE(good, 0.95 * asked);
+  EXPECT_GE(asked, 0.95 * 100 * 100 * kLight) << "next to nobody shares both";
+}
+
+TEST(Sfb, ASwapUnderLoadLosesNoRequestAndFreesNobodyFromTheBox) {  // F-17
+  SeededRandom random(2);
+  SfbOptions options = options_of(kCapacity, 23, 2);
+  Sfb sfb(options, random, at(0));
+  Requests load(sfb, tenants());
+  load.run_until(59);
+  ASSERT_EQ(sfb.probability("heavy"), 1);
+  for (double now = 59; now < 200; now += 0.25) {
+    load.run_until(now);
+    for (const Sfb::Level& level : sfb.under_way()) {
+      EXPECT_GE(level.least, 0) << "at " << now;
+      EXPECT_LE(level.under_way, static_cast<long>(load.under_way())) << "at " << now;
+    }
+    EXPECT_GE(sfb.probability("heavy"), 0.99) << "at " << now;
+  }
+  load.end_all();
+  for (const Sfb::Level& level : sfb.under_way()) {
+    EXPECT_EQ(level.under_way, 0);
+    EXPECT_EQ(level.most, 0);
+  }
+}
+
+TEST(Sfb, EveryLevelAddsUpToWhatIsUnderWay) {
+  SeededRandom random(3);
+  SfbOptions options = options_of(1000, 16, 4);
+  options.rehash = std::chrono::hours{1};
+  Sfb sfb(options, random, at(0));
+  Requests load(sfb, tenants());
+  load.run_until(10);
+  ASSERT_GT(load.under_way(), 50u);
+  for (const Sfb::Level& level : sfb.under_way()) {
+    EXPECT_EQ(level.under_way, static_cast<long>(load.under_way()));
+  }
+}
+
+TEST(Sfb, ABinChangesOnceWithinItsHoldTime) {
+  SeededRandom random(1);
+  Sfb sfb(options_of(1, 1, 1), random, at(0));
+  auto held = sfb.accept("tenant", at(0));
+  auto held_too = sfb.accept("tenant", at(0));
+  EXPECT_EQ(sfb.probability("tenant"), 0) << "one under way is below 1.5";
+  for (double now = 0.2; now < 0.29; now += 0.01) (void)sfb.accept("tenant", at(now));
+  EXPECT_DOUBLE_EQ(sfb.probability("tenant"), 0.005);
+  (void)sfb.accept("tenant", at(0.31));
+  EXPECT_DOUBLE_EQ(sfb.probability("tenant"), 0.010);
+  held.settle(kIgnored, at(0.32));
+  held_too.settle(kIgnored, at(0.32));
+  (void)sfb.accept("tenant", at(0.45));
+  EXPECT_DOUBLE_EQ(sfb.probability("tenant"), 0.009) << "nothing was under way";
+}
+
+TEST(Sfb, DroppedTicketsLeaveTheirBinsAndAreCounted) {
+  SeededRandom random(1);
+  Sfb sfb(options_of(100, 16, 3), random, at(0));
+  {
+    const auto ticket = sfb.accept("tenant", at(0));
+  }
+  EXPECT_EQ(sfb.under_way().front().under_way, 0);
+  EXPECT_EQ(sfb.facts(at(0)).dropped, 1u);
+}
+
+TEST(Sfb, OverloadLowersTheCapacityAndSuccessRaisesItWhileItLimits) {
+  SeededRandom random(1);
+  Sfb sfb(options_of(100, 1, 1), random, at(0));
+  sfb.accept("tenant", at(0)).settle(Load::too_much, at(0));
+  EXPECT_DOUBLE_EQ(sfb.facts(at(0)).rate, 70);
+  sfb.accept("tenant", at(1)).settle(Load::borne, at(1));
+  EXPECT_DOUBLE_EQ(sfb.facts(at(1)).rate, 70) << "nobody was held back";
+  std::vector<Throttle::Ticket> held;
+  for (int i = 0; i < 110; ++i) held.push_back(sfb.accept("tenant", at(2 + i * 0.001)));
+  auto ticket = sfb.accept("tenant", at(2.3));
+  while (!ticket) ticket = sfb.accept("tenant", at(2.3));
+  ticket.settle(Load::borne, at(2.3));
+  EXPECT_DOUBLE_EQ(sfb.facts(at(2.3)).rate, 71);
+}
+
+}  // namespace
+}  // namespace weir::test

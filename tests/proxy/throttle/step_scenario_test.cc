@@ -1,0 +1,94 @@
+// The scenario that the origin publishes figures of, with the figures beside ours: 150, 150, 150
+// and 10 requests a second meet a server of 200, then 30, then 200 a second.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tests/proxy/throttle/scenario.h"
+
+namespace weir::test {
+namespace {
+
+constexpr int kSeeds = 5;
+const std::vector<Client> kClients{{"one", 150}, {"two", 150}, {"three", 150}, {"small", 10}};
+const std::vector<Phase> kPhases{{50, 500}, {550, 1000}, {1050, 1800}};
+
+double capacity_at(double now) { return now >= 500 && now < 1000 ? 30 : 200; }
+
+FairThrottleOptions options_with(int probes) {
+  FairThrottleOptions options;
+  options.rate.initial = 200;
+  options.probes = probes;
+  return options;
+}
+
+// Requests a second in each phase, the mean of all seeds.
+std::vector<Totals> mean_of_seeds(int probes) {
+  std::vector<Totals> mean(kPhases.size());
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    SeededRandom random(static_cast<std::uint64_t>(seed) << 32);
+    FairThrottle throttle(options_with(probes), random, at(0));
+    const auto totals = run_scenario(throttle, kClients, capacity_at, kPhases, random);
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+      const double scale = 1 / ((kPhases[i].until - kPhases[i].from) * kSeeds);
+      mean[i].good.resize(kClients.size());
+      for (std::size_t client = 0; client < kClients.size(); ++client) {
+        mean[i].good[client] += totals[i].good[client] * scale;
+      }
+      mean[i].offered += totals[i].offered * scale;
+    }
+  }
+  return mean;
+}
+
+double jain_of_heavy(const Totals& phase) {
+  return jain({phase.good[0], phase.good[1], phase.good[2]});
+}
+
+void print(const char* name, const std::vector<Totals>& phases) {
+  std::printf("| %-28s |", name);
+  for (const Totals& phase : phases) {
+    std::printf(" %5.1f %5.1f %5.1f %4.2f; %5.1f", phase.good[0], phase.good[1], phase.good[2],
+                phase.good[3], phase.offered);
+    std::printf("; %.3f |", jain_of_heavy(phase));
+  }
+  std::printf("\n");
+}
+
+Totals figures(std::vector<double> good, double offered) { return {std::move(good), offered, 0}; }
+
+void print_table(const std::vector<Totals>& sfq, const std::vector<Totals>& bloom) {
+  std::printf(
+      "good answers/s of 150 150 150 10; offered/s; Jain of the three heavy\n"
+      "| %-28s | %-37s | %-37s | %-37s |\n",
+      "", "50-500 s: 200/s", "550-1000 s: 30/s", "1050-1800 s: 200/s");
+  print("origin, sfq",
+        {figures({60.9, 75.1, 58.1, 6.3}, 254.8), figures({8.3, 8.4, 7.7, 5.7}, 98.2),
+         figures({59.0, 74.5, 60.0, 7.0}, 250.3)});
+  print("origin, bloom",
+        {figures({34.3, 95.7, 62.6, 7.9}, 206.0), figures({5.9, 10.8, 12.2, 1.25}, 36.7),
+         figures({64.2, 75.2, 55.7, 5.4}, 208.0)});
+  print("port, burst of 0.5 s, sfq",
+        {figures({63.7, 65.6, 62.3, 8.3}, 210.3), figures({7.7, 7.8, 7.7, 6.7}, 38.7),
+         figures({64.2, 65.6, 61.8, 8.3}, 210.1)});
+  print("Weir, sfq", sfq);
+  print("Weir, bloom", bloom);
+}
+
+TEST(StepScenario, GoodputFairnessAndOfferedLoadHoldThroughAnUpstreamThatSlowsDown) {  // F-4
+  const auto sfq = mean_of_seeds(1);
+  print_table(sfq, mean_of_seeds(3));
+  const double capacities[] = {200, 30, 200};
+  const double offered[] = {1.15, 1.45, 1.15};
+  const double small[] = {7.5, 6, 7.5};
+  for (std::size_t i = 0; i < sfq.size(); ++i) {
+    EXPECT_GE(sfq[i].sum_good(), 0.99 * capacities[i]) << "phase " << i;
+    EXPECT_LE(sfq[i].offered, offered[i] * capacities[i]) << "phase " << i;
+    EXPECT_GE(sfq[i].good[3], small[i]) << "phase " << i;
+    EXPECT_GE(jain_of_heavy(sfq[i]), 0.98) << "phase " << i;
+  }
+}
+
+}  // namespace
+}  // namespace weir::test
