@@ -56,7 +56,8 @@ class CooldownMemory {
   virtual std::optional<Kept> find(const CooldownKey& key) const = 0;
   // What another replica saw; merged into what is known.
   virtual void learn(const CooldownKey& key, const CooldownRecord& record) = 0;
-  // Another replica saw a success, or the record's time is over.
+  // Another replica saw a success, or the record's time is over. A change here that was not taken
+  // yet outlives it.
   virtual void forget(const CooldownKey& key) = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "coordination/keyspace.h"
 
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace weir {
@@ -71,7 +72,10 @@ std::optional<std::string> percent_decode(std::string_view text) {
 
 // A replica's name never holds a `/` as it stands, so that the last segment is <replica>-<seq>.
 Keyspace::Keyspace(const std::string& prefix, std::string_view replica)
-    : claims_(prefix + "/claims/"), replicas_(prefix + "/replicas/"), replica_([&] {
+    : claims_(prefix + "/claims/"),
+      replicas_(prefix + "/replicas/"),
+      cooldowns_(prefix + "/cooldowns/"),
+      replica_([&] {
         std::string encoded;
         for (const char c : replica) {
           encoded += c == '/' ? std::string{"%2F"} : percent_encode({&c, 1});
@@ -157,6 +161,53 @@ std::optional<ReplicaFacts> Keyspace::parse_replica(std::string_view key,
   facts.version = text("version");
   facts.since = text("since");
   return facts;
+}
+
+// A project may hold a `/`, an upstream's name none.
+std::string Keyspace::cooldown(const CooldownKey& key) const {
+  const std::string project = key.project.empty() ? "*" : percent_encode(key.project);
+  return cooldowns_ + key.upstream + "/" + project + "/" + std::to_string(key.status);
+}
+
+std::optional<CooldownKey> Keyspace::parse_cooldown(std::string_view key) const {
+  if (!key.starts_with(cooldowns_)) return std::nullopt;
+  const std::string_view rest = key.substr(cooldowns_.size());
+  const std::size_t first = rest.find('/');
+  const std::size_t last = rest.rfind('/');
+  if (first == rest.npos || first == last) return std::nullopt;
+  const std::string_view status = rest.substr(last + 1);
+  if (status != "429" && status != "503") return std::nullopt;
+  CooldownKey parsed{std::string{rest.substr(0, first)}, {}, status == "429" ? 429 : 503};
+  const std::string_view project = rest.substr(first + 1, last - first - 1);
+  if (project == "*") return parsed;
+  auto decoded = percent_decode(project);
+  if (!decoded || decoded->empty()) return std::nullopt;
+  parsed.project = *std::move(decoded);
+  return parsed;
+}
+
+std::string cooldown_value(const CooldownRecord& record) {
+  const auto not_before = std::chrono::ceil<std::chrono::milliseconds>(record.not_before);
+  return "{\"failures\":" + std::to_string(record.failures) + ",\"last\":\"" +
+         utc_text_ms(record.last) + "\",\"not_before\":\"" + utc_text_ms(not_before) + "\"}";
+}
+
+std::optional<CooldownRecord> read_cooldown(std::string_view value) {
+  const auto json = nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  const auto instant = [&json](const char* field) -> std::optional<WallTime> {
+    const auto found = json.find(field);
+    if (found == json.end() || !found->is_string()) return std::nullopt;
+    return parse_utc(found->get_ref<const std::string&>());
+  };
+  const auto failures = json.find("failures");
+  const auto last = instant("last"), not_before = instant("not_before");
+  if (failures == json.end() || !failures->is_number_integer() || !last || !not_before) {
+    return std::nullopt;
+  }
+  const auto count = failures->get<std::int64_t>();
+  if (count < 1 || count > std::numeric_limits<int>::max()) return std::nullopt;
+  return CooldownRecord{static_cast<int>(count), *last, *not_before};
 }
 
 std::string replica_value(const ReplicaFacts& facts) {

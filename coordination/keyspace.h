@@ -5,16 +5,19 @@
 //
 //   <prefix>/claims/<rule>:<resource>@<window>/<replica>-<seq>   {"units":1,"at":"…"}
 //   <prefix>/replicas/<replica> {"address":…,"version":…,"since":…}
+//   <prefix>/cooldowns/<upstream>/<project or *>/<429 or 503>
+//                                                  {"failures":3,"last":…,"not_before":…}
 //
-// <resource> and <replica> are percent-encoded but for unreserved characters and `/`, so `@` ends
-// the resource and no resource's keys can lie among another's. <window> is the start of an aligned
-// window, `sliding/<start of a slice>`, or `in_flight`. Pure.
+// <resource>, <project> and <replica> are percent-encoded but for unreserved characters and `/`, so
+// `@` ends the resource and no resource's keys can lie among another's. <window> is the start of an
+// aligned window, `sliding/<start of a slice>`, or `in_flight`. Pure.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "coordination/cooldown_record.h"
 #include "coordination/limit.h"
 #include "coordination/store.h"
 #include "coordination/window.h"
@@ -61,15 +64,26 @@ class Keyspace {
   // Nothing: not a replica. What its value does not tell stays empty.
   std::optional<ReplicaFacts> parse_replica(std::string_view key, std::string_view value) const;
 
+  // All cooldowns of all upstreams, and one.
+  const std::string& all_cooldowns() const { return cooldowns_; }
+  std::string cooldown(const CooldownKey& key) const;
+  // Nothing: not a cooldown.
+  std::optional<CooldownKey> parse_cooldown(std::string_view key) const;
+
  private:
-  const std::string claims_;    // "/weir/v1/claims/"
-  const std::string replicas_;  // "/weir/v1/replicas/"
-  const std::string replica_;   // encoded
+  const std::string claims_;     // "/weir/v1/claims/"
+  const std::string replicas_;   // "/weir/v1/replicas/"
+  const std::string cooldowns_;  // "/weir/v1/cooldowns/"
+  const std::string replica_;    // encoded
 };
 
 std::string percent_encode(std::string_view text);
 std::optional<std::string> percent_decode(std::string_view text);
 
+// To the millisecond, and never an earlier not_before than it is.
+std::string cooldown_value(const CooldownRecord& record);
+// Nothing: it cannot be read.
+std::optional<CooldownRecord> read_cooldown(std::string_view value);
 std::string replica_value(const ReplicaFacts& facts);
 std::string claim_value(std::int64_t units, WallTime at);
 // What cannot be read counts as one unit: better one too few than one too many.

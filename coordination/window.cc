@@ -52,9 +52,12 @@ std::string utc_text_ms(WallTime time) {
 std::optional<WallTime> parse_utc(std::string_view text) {
   std::tm utc{};
   const std::string copy{text};
-  const char* end = strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  if (!end || *end != '\0') return std::nullopt;
-  return WallTime{seconds{timegm(&utc)}};
+  const char* end = strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &utc);
+  if (!end) return std::nullopt;
+  int thousandths = 0, length = 0;
+  if (std::sscanf(end, ".%3dZ%n", &thousandths, &length) == 1 && length == 5) end += 4;
+  if (std::string_view{end} != "Z") return std::nullopt;
+  return WallTime{seconds{timegm(&utc)} + milliseconds{thousandths}};
 }
 
 }  // namespace weir

@@ -29,7 +29,7 @@ std::chrono::seconds seconds_until(WallTime until, WallTime now);
 // "2026-11-18T05:04:00Z", as keys and the admin address have it, and back.
 std::string utc_text(WallTime time);
 std::optional<WallTime> parse_utc(std::string_view text);
-// "2026-11-18T05:04:07.123Z"
+// "2026-11-18T05:04:07.123Z"; parse_utc() reads that too.
 std::string utc_text_ms(WallTime time);
 
 // Wall time that never goes back: a window that is over stays over, whatever happens to the clock.

@@ -72,11 +72,12 @@ Admin::Page Admin::page(std::string_view method, std::string_view path) const {
   if (path == "/metrics") return {200, kPrometheus, pages_.metrics()};
   if (path == "/v1/status") return {200, kJson, pages_.status()};
   if (path == "/v1/replicas") return {200, kJson, pages_.replicas()};
+  if (path == "/v1/upstreams") return {200, kJson, pages_.upstreams()};
   if (path == "/v1/config") return {200, kJson, pages_.config()};
   return {
       404, kJson,
       "{\"error\":\"no such page\",\"pages\":[\"/livez\",\"/readyz\",\"/metrics\",\"/v1/status\","
-      "\"/v1/resources\",\"/v1/replicas\",\"/v1/config\"]}\n"};
+      "\"/v1/resources\",\"/v1/replicas\",\"/v1/upstreams\",\"/v1/config\"]}\n"};
 }
 
 }  // namespace weir

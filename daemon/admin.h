@@ -22,9 +22,10 @@ struct ResourceQuery {
 struct AdminPages {
   std::function<std::string()> not_ready;  // why not; empty: ready
   std::function<std::string()> metrics;
-  std::function<std::string()> status;    // JSON
-  std::function<std::string()> replicas;  // JSON
-  std::function<std::string()> config;    // JSON
+  std::function<std::string()> status;     // JSON
+  std::function<std::string()> replicas;   // JSON
+  std::function<std::string()> upstreams;  // JSON
+  std::function<std::string()> config;     // JSON
   std::function<http::Task<std::string>(ResourceQuery)> resources;
 };
 

@@ -2,6 +2,15 @@
 
 namespace weir {
 
+Cooldowns::Cooldowns(const Clock& clock, std::function<void()> changed)
+    : clock_(clock), changed_([&]() -> std::function<void()> {
+        if (!changed) return nullptr;
+        return [this, changed = std::move(changed)] {
+          dirty_ = true;
+          changed();
+        };
+      }()) {}
+
 std::shared_ptr<Cooldown> Cooldowns::configure(const UpstreamOptions& upstream) {
   if (!upstream.cooldown.enabled) return nullptr;
   std::lock_guard lock(mutex_);
@@ -32,6 +41,7 @@ std::vector<CooldownView> Cooldowns::view(const std::string& upstream) const {
 
 std::vector<CooldownMemory::Change> Cooldowns::take_changes() {
   std::vector<Change> changes;
+  if (!dirty_.exchange(false)) return changes;
   std::lock_guard lock(mutex_);
   for (const auto& [upstream, gate] : gates_) {
     for (auto& [name, cleared_by] : gate->take_changes()) {

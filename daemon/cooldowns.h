@@ -3,6 +3,7 @@
 // The cooldowns of all upstreams. They live on from one configuration to the next, and are shared
 // by the workers with the coordination thread, which tells other replicas of them. Any thread.
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,8 +20,7 @@ namespace weir {
 class Cooldowns final : public CooldownMemory {
  public:
   // `changed` is called by any thread when take_changes() has something; empty: nobody will ask.
-  Cooldowns(const Clock& clock, std::function<void()> changed)
-      : clock_(clock), changed_(std::move(changed)) {}
+  Cooldowns(const Clock& clock, std::function<void()> changed);
 
   // The upstream's gate, as it is configured now; nullptr: it has none.
   std::shared_ptr<Cooldown> configure(const UpstreamOptions& upstream);
@@ -38,7 +38,8 @@ class Cooldowns final : public CooldownMemory {
   std::shared_ptr<Cooldown> gate(const std::string& upstream) const;
 
   const Clock& clock_;
-  const std::function<void()> changed_;
+  std::atomic<bool> dirty_{false};
+  const std::function<void()> changed_;  // tells dirty_ too
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Cooldown>> gates_;  // guarded by mutex_
 };

@@ -47,6 +47,10 @@ CoordinationThread::CoordinationThread(const Clock& clock, std::unique_ptr<Rando
                                        });
   membership_ =
       std::make_unique<Membership>(store, *random_, clock_, keys_, [this] { on_members(); });
+  if (options.cooldowns && !embedded(options.store)) {
+    cooldowns_ =
+        std::make_unique<CooldownShare>(store, *random_, clock_, keys_, *options.cooldowns);
+  }
 }
 
 Store& CoordinationThread::make_store(const Options& options) {
@@ -66,6 +70,7 @@ Store& CoordinationThread::make_store(const Options& options) {
         "falls into have ended");
     coordinator_->store_replaced();
     session_->start_over();
+    if (cooldowns_) cooldowns_->start_over();
   };
   etcd_ = std::make_unique<EtcdStore>(
       options.store.etcd, clock_, *random_,
@@ -119,6 +124,7 @@ void CoordinationThread::on_members() {
 void CoordinationThread::configure(Limits limits, std::function<void()> then) {
   post([this, limits = std::move(limits), then = std::move(then)] {
     configure_now(limits);
+    if (cooldowns_) cooldowns_->read_anew();  // an upstream may have got one
     then();
   });
 }
@@ -154,12 +160,13 @@ void CoordinationThread::after_work() {
   if (etcd_) etcd_->run();
   session_->run(now);
   membership_->run(now);
+  if (cooldowns_) cooldowns_->run(now);
   coordinator_->run();
   tell_of_store();
   SteadyTime due = SteadyTime::max();
-  for (const auto next :
-       {memory_ ? memory_->next_expiry() : etcd_->next_due(), session_->next_due(),
-        membership_->next_due(), coordinator_->next_due()}) {
+  for (const auto next : {memory_ ? memory_->next_expiry() : etcd_->next_due(),
+                          session_->next_due(), membership_->next_due(), coordinator_->next_due(),
+                          cooldowns_ ? cooldowns_->next_due() : std::nullopt}) {
     if (next) due = std::min(due, *next);
   }
   arm(due == SteadyTime::max() ? std::nullopt : std::optional{due});

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordination/cooldown_share.h"
 #include "coordination/coordinator.h"
 #include "coordination/etcd/etcd_store.h"
 #include "coordination/membership.h"
@@ -38,6 +39,7 @@ class CoordinationThread {
     CoordinationOptions store;
     ReplicaFacts self;
     std::size_t max_resources = 0;
+    CooldownMemory* cooldowns = nullptr;  // to be shared with other replicas; outlives the thread
   };
   // For the operator; called on the coordination thread.
   struct Notices {
@@ -65,12 +67,14 @@ class CoordinationThread {
   void inspect(std::shared_ptr<Resource> resource,
                std::function<void(Coordinator::Claims)> callback);
 
+  // There is something to do.
+  void wake();
+
   // Ends the thread; what has not been answered then never is. By the thread that made it.
   void join();
 
  private:
   Store& make_store(const Options& options);
-  void wake();
   void after_work();
   void arm(std::optional<SteadyTime> due);
   void on_members();
@@ -105,6 +109,7 @@ class CoordinationThread {
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Membership> membership_;
+  std::unique_ptr<CooldownShare> cooldowns_;  // nullptr: there is nobody to share with
 
   std::thread thread_;
 };

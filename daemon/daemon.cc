@@ -5,6 +5,7 @@
 
 #include "coordination/window.h"
 #include "daemon/system.h"
+#include "daemon/upstream_page.h"
 
 namespace weir {
 namespace {
@@ -65,10 +66,14 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
       config_(std::move(config)),
       since_(clock.wall_now()),
       loop_(clock),
-      cooldowns_(clock, nullptr),
+      cooldowns_(
+          clock, config_.coordination.kind == CoordinationOptions::Kind::embedded
+                     ? std::function<void()>{}
+                     : [this] { coordination_->wake(); }),
       signals_(loop_.context(), SIGTERM, SIGINT, SIGHUP),
       admin_({[this] { return not_ready(); }, [this] { return metrics(); },
               [this] { return status(); }, [this] { return replicas(); },
+              [this] { return upstreams_page(config_.upstreams, cooldowns_); },
               [this] { return to_json(config_).dump(2) + "\n"; },
               [this](ResourceQuery query) { return resource_pages_->page(std::move(query)); }}),
       drain_deadline_([this] { cut(); }),
@@ -84,7 +89,8 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
       CoordinationThread::Options{
           config_.coordination,
           {config_.replica, listen_address_, WEIR_VERSION, utc_text(since_)},
-          config_.max_resources},
+          config_.max_resources,
+          &cooldowns_},
       CoordinationThread::Notices{[this](const std::string& text) { log_.info(text); },
                                   [this](const std::string& text) { log_.warn(text); }});
   resource_pages_ = std::make_unique<ResourcePages>(loop_, *coordination_);

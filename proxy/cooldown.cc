@@ -210,6 +210,7 @@ void Cooldown::forget(const Name& name) {
   Woken woken;
   {
     std::lock_guard lock(mutex_);
+    if (changes_.contains(name)) return;
     memory_.forget(name);
     free_all(name, woken);
     update_calm();

@@ -270,6 +270,31 @@ TEST_F(Cooldowns, AHedgeIsNotSentDuringACooldown) {
   EXPECT_GE(requests[1].arrived - requests[0].arrived, kDelay);
 }
 
+TEST_F(Cooldowns, AreShownWithTheirProjectsAndOtherAnswersChangeNothing) {  // J-6
+  FakeUpstream upstream(serve(
+      [](const Received& request) { return answer(std::stoi(request.target.substr(1)), ""); }));
+  WeirdProcess weird({.servers = {upstream.url()},
+                      .upstream = "cooldown: {enabled: true, on_429: {base: 1ms, max: 1ms}}"});
+  const auto shown = [&] {
+    const auto page = nlohmann::json::parse(weird.admin("/v1/upstreams").body);
+    const auto& main = page.at("upstreams").at(0);
+    EXPECT_EQ(main.at("name"), "main");
+    return main.at("cooldowns");
+  };
+  EXPECT_EQ(shown().at("records"), 0);
+  EXPECT_EQ(ask(weird, "/429", "p").status, 429);
+  EXPECT_EQ(shown().at("records"), 1);
+  EXPECT_EQ(shown().at("longest").at(0).at("project"), "p");
+  EXPECT_EQ(shown().at("longest").at(0).at("status"), 429);
+  for (const int other : {301, 400, 404, 500, 502, 504}) {
+    EXPECT_EQ(ask(weird, "/" + std::to_string(other), "p").status, other);
+    EXPECT_EQ(shown().at("records"), 1) << other;
+    EXPECT_EQ(shown().at("longest").at(0).at("failures"), 1) << other;
+  }
+  EXPECT_EQ(ask(weird, "/204", "p").status, 204);
+  EXPECT_EQ(shown().at("records"), 0);
+}
+
 TEST_F(Cooldowns, LiveOnWhenTheConfigurationIsReadAnew) {
   WeirdProcess weird(config());
   ask(weird, "/429");
