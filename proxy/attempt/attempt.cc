@@ -1,5 +1,7 @@
 #include "proxy/attempt/attempt.h"
 
+#include <utility>
+
 #include "proxy/attempt/upstream_retries.h"
 #include "proxy/headers.h"
 
@@ -23,7 +25,7 @@ constexpr http::Limits kAnswerLimits{Stream::kMaxBuffer, 1000, 0, 0};
 }  // namespace
 
 Attempt::Attempt(const Call& call, http::Head& answer)
-    : call_(call), answer_(answer), beside_(call.client.loop()) {}
+    : call_(call), answer_(answer), beside_(call.client.loop()), resumed_(call.client.loop()) {}
 
 void Attempt::take_kept_connection() {
   outbound_ = call_.upstream->take_idle(call_.used);
@@ -100,6 +102,8 @@ Task<void> Attempt::send_body() {
   Stream& to = outbound_.stream();
   BodyDecoder& body = call_.client.body();
   while (!body.done()) {
+    while (held_) co_await resumed_.wait();
+    if (to.aborted()) break;
     const BodyDecoder::Piece piece = body.decode(from.data(), from.size());
     if (body.failed()) body_fault_ = BodyFault::malformed;
     if (body_fault_ != BodyFault::none) break;
@@ -107,6 +111,7 @@ Task<void> Attempt::send_body() {
       from.consume(piece.wire);
       const Stream::Status status = co_await from.more(call_.client.timeouts().body_idle);
       if (status == Stream::Status::ok) continue;
+      if (status == Stream::Status::aborted && std::exchange(interrupted_, false)) continue;
       if (status == Stream::Status::timed_out) body_fault_ = BodyFault::too_slow;
       break;
     }
@@ -138,6 +143,17 @@ Task<void> Attempt::send_body() {
   to.set_read_timeout(response_timeout());
 }
 
+void Attempt::hold() {
+  if (sending_ != Sending::under_way) return;
+  held_ = interrupted_ = true;
+  call_.client.stream().interrupt();
+}
+
+void Attempt::resume() {
+  held_ = false;
+  resumed_.wake();
+}
+
 void Attempt::abort() {
   aborted_ = true;
   if (connecting_) connecting_->abort();
@@ -147,6 +163,7 @@ void Attempt::abort() {
 Task<void> Attempt::stop() {
   if (sending_ == Sending::under_way) {
     outbound_.stream().abort();
+    resume();
     call_.client.stream().interrupt();
   }
   co_await beside_.join();

@@ -69,6 +69,9 @@ class Attempt {
   bool begun() const { return outbound_ && outbound_.stream().sent() > sent_before_; }
   bool sends_body() const { return sending_ == Sending::under_way; }
   bool sent_whole() const { return sending_ == Sending::nothing || sending_ == Sending::finished; }
+  // Takes no more of the body from the client until resume(): another attempt may want it.
+  void hold();
+  void resume();
   // Why the body could not be read from the client.
   BodyFault body_fault() const { return body_fault_; }
 
@@ -107,6 +110,9 @@ class Attempt {
   Sending sending_ = Sending::nothing;
   http::Beside beside_;
   BodyFault body_fault_ = BodyFault::none;
+  bool held_ = false;
+  bool interrupted_ = false;  // by hold()
+  http::Wakeup resumed_;
   SteadyTime answer_due_{};  // the request was sent: its answer's head is due then
   std::string scratch_;      // the field that retries add, and the head's end
 };

@@ -90,6 +90,10 @@ Task<Attempts::Result> Attempts::try_once(Attempt& attempt) {
       attempt.give_connection_back();
       co_return Result::unit_over;
     }
+    if (failed_.attempt) {  // this one is sent in its place, if its unit is still good then
+      co_await drop_failed();
+      continue;
+    }
     Attempt::Answer answer = Attempt::Answer::timed_out;
     const SteadyTime sent_at = call_.cooldown.sending();
     const http::Stream::Status sent = co_await attempt.send_request();
@@ -145,14 +149,15 @@ Task<Attempts::Result> Attempts::run_by_policy() {
 
 Task<Attempts::Result> Attempts::try_until_answered() {
   for (;;) {
-    Result result = co_await try_in_time(current());
-    if (is_final(result)) co_return result;
+    const Result result = co_await try_in_time(current());
     if (result == Result::unit_over) {
       if (policy_->sent == 1) co_return result;
-      const bool has_unit = co_await call_.admission.enter_again();
+      const bool has_unit = co_await unit_for_retry();
       if (has_unit) continue;
-      co_return call_.client.gone() ? Result::client_gone : Result::no_answer;
+      co_return co_await go_on_without_unit();
     }
+    if (failed_.attempt) co_await drop_failed();
+    if (is_final(result)) co_return result;
     const AttemptEnd end = end_of(result, current(), policy_->attempt_over);
     learn_from(result, end);
     const RetryDecision decision =
@@ -160,19 +165,35 @@ Task<Attempts::Result> Attempts::try_until_answered() {
     const bool granted = decision.retry_in && afford();
     if (!decision.retry_in) count(decision.refusal);
     if (!granted) co_return result;
-    if (current().sends_body()) {  // it must wait too, and the answer is lost with it
-      co_await current().stop();
-      result = Result::no_answer;
-    }
+    current().hold();
     call_.cooldown.step_back();
     co_await pause(*decision.retry_in);
     bool has_unit = co_await past_cooldown();
     if (has_unit) has_unit = co_await unit_for_retry();
     if (call_.client.gone()) co_return Result::client_gone;
     if (policy_->over) co_return Result::deadline;
-    if (!has_unit) co_return result;
-    co_await move_on();
+    if (!has_unit) {  // the failure stands, and its answer's time goes on
+      current().resume();
+      co_return result;
+    }
+    move_on(result);
   }
+}
+
+// The unit of a retry was over before that was sent, and there is no other.
+Task<Attempts::Result> Attempts::go_on_without_unit() {
+  const Result result = failed_.result;
+  if (call_.client.gone() || policy_->over || !failed_.attempt) {
+    if (failed_.attempt) co_await drop_failed();
+    if (call_.client.gone()) co_return Result::client_gone;
+    co_return policy_->over ? Result::deadline : Result::no_answer;
+  }
+  current_ = failed_.attempt;
+  further_ = std::move(failed_.further);
+  failed_ = {};
+  --policy_->sent;
+  current().resume();
+  co_return result;
 }
 
 // One attempt within its own time and that of the whole call.
@@ -244,15 +265,19 @@ void Attempts::learn_from(Result result, const AttemptEnd& end) {
 }
 
 // From the attempt that failed to a new one.
-Task<void> Attempts::move_on() {
-  co_await current().stop();
-  current().outbound().release();
-  auto next = std::make_unique<Further>(call_);
-  current_ = &next->attempt;
+void Attempts::move_on(Result result) {
+  failed_ = {current_, std::move(further_), result};
+  further_ = std::make_unique<Further>(call_);
+  current_ = &further_->attempt;
   current_->follows(policy_->state.previous_attempts());
-  further_ = std::move(next);
   ++policy_->sent;
   surroundings_->upstream_stats.retry_attempts.add();
+}
+
+Task<void> Attempts::drop_failed() {
+  co_await failed_.attempt->stop();
+  failed_.attempt->outbound().release();
+  failed_ = {};
 }
 
 void Attempts::count(RetryRefusal refusal) {

@@ -110,7 +110,9 @@ class Attempts {
   http::Task<void> pause(std::chrono::nanoseconds delay);
   AttemptEnd end_of(Result result, Attempt& attempt, bool timed_out) const;
   void learn_from(Result result, const AttemptEnd& end);
-  http::Task<void> move_on();
+  http::Task<Result> go_on_without_unit();
+  void move_on(Result result);
+  http::Task<void> drop_failed();
   void count(RetryRefusal refusal);
   SteadyTime now() const { return call_.client.loop().deadlines().now(); }
   bool ended_early() const { return call_.client.gone() || policy_->over; }
@@ -123,6 +125,13 @@ class Attempts {
   bool counted_ = false;
   std::unique_ptr<ByPolicy> policy_;
   std::unique_ptr<Further> further_;  // the one that retries
+  // What it is to mend, until it is sent: without a unit for it, that is the answer.
+  struct Failed {
+    Attempt* attempt = nullptr;
+    std::unique_ptr<Further> further;  // nullptr: it was the first
+    Result result = Result::no_answer;
+  };
+  Failed failed_;
   std::unique_ptr<Hedges> hedges_;
 };
 

@@ -34,7 +34,7 @@ Task<Hedges::Result> Hedges::run() {
   hedges_.push_back(std::make_unique<Hedge>(*this, &attempts_.first_));
   start(*hedges_.front());
   for (;;) {
-    Hedge* const taken = co_await judge_ended();
+    Hedge* const taken = judge_ended();
     if (taken) co_return co_await finish(*taken);
     if (attempts_.ended_early()) break;
     const auto next = due();
@@ -94,24 +94,21 @@ Task<void> Hedges::run_one(Hedge& hedge) {
 }
 
 // Whose end is the call's; nullptr: nobody's yet.
-Task<Hedges::Hedge*> Hedges::judge_ended() {
+Hedges::Hedge* Hedges::judge_ended() {
   while (!ended_.empty() && !attempts_.ended_early()) {
     Hedge& hedge = *ended_.front();
     ended_.pop_front();
     last_ended_ = &hedge;
     // Nothing of the first was sent: it waits for another unit, unless others are at work.
     const bool asks_anew = hedge.result == Result::unit_over && state_.sent() == 1;
-    if (asks_anew || Attempts::is_final(hedge.result)) co_return &hedge;
+    if (asks_anew || Attempts::is_final(hedge.result)) return &hedge;
     const AttemptEnd end = attempts_.end_of(hedge.result, hedge.attempt, hedge.timed_out);
     attempts_.learn_from(hedge.result, end);
     if (end.answer == AttemptEnd::Answer::committed) state_.freeze();
-    if (state_.attempt_ended(end, now()) == HedgeState::Verdict::take) co_return &hedge;
-    if (hedge.attempt.sends_body()) {  // the next one reads on
-      co_await hedge.attempt.stop();
-      hedge.result = Result::no_answer;
-    }
+    if (state_.attempt_ended(end, now()) == HedgeState::Verdict::take) return &hedge;
+    hedge.attempt.hold();  // the next one reads on, if there is one
   }
-  co_return nullptr;
+  return nullptr;
 }
 
 // The next one is due. False: not now, or never.
@@ -133,6 +130,11 @@ Task<bool> Hedges::send_next() {
     state_.freeze();
     co_return false;
   }
+  for (const auto& ended : hedges_) {
+    if (!ended->attempt.sends_body()) continue;
+    co_await ended->attempt.stop();
+    ended->result = Result::no_answer;
+  }
   hedges_.push_back(std::move(hedge));
   attempts_.policy_->sent = state_.sent() + 1;
   attempts_.surroundings_->upstream_stats.hedge_attempts.add();
@@ -152,6 +154,7 @@ Task<Hedges::Result> Hedges::finish(Hedge& taken) {
     co_await hedge->attempt.stop();
     hedge->attempt.outbound().release();
   }
+  taken.attempt.resume();
   attempts_.current_ = &taken.attempt;
   co_return taken.result;
 }

@@ -40,7 +40,7 @@ class Hedges {
   SteadyTime now() const;
   void start(Hedge& hedge);
   http::Task<void> run_one(Hedge& hedge);
-  http::Task<Hedge*> judge_ended();
+  Hedge* judge_ended();
   http::Task<bool> send_next();
   std::optional<SteadyTime> due() const;
   void wait_until(SteadyTime next);

@@ -160,6 +160,24 @@ TEST(Hedges, ABodyThatIsStillComingIsWaitedFor) {
   EXPECT_TRUE(upstream.requests().at(1).body == body);
 }
 
+TEST(Hedges, WithoutAUnitTheFailureStandsEvenIfItCameBeforeTheBodyWasSent) {
+  FakeUpstream upstream([](UpstreamConnection& connection) {
+    connection.read_head();
+    connection.send(answer(503, "busy"));
+    connection.wait_for_peer_to_leave();
+  });
+  WeirdProcess weird({.servers = {upstream.url()},
+                      .upstream = hedging(3, "5s"),
+                      .default_rule = "{limit: 1, window: 1h}"});
+  RawClient client(weird.port());
+  client.send(lines({"PUT /x HTTP/1.1", "Host: a", "Content-Length: 1000"}) + payload(500));
+  const Answer got = client.read_answer("PUT");
+  EXPECT_EQ(got.status, 503);
+  EXPECT_EQ(got.body, "busy");
+  EXPECT_EQ(weird.metric("weir_retry_refused_total", {{"reason", "unit"}}), 1);
+  EXPECT_EQ(upstream.requests().size(), 1U);
+}
+
 TEST(Hedges, EachNeedsAUnitOfItsOwn) {
   FakeUpstream upstream(send_and_stall(""));
   WeirdProcess weird({.servers = {upstream.url()},

@@ -215,6 +215,26 @@ TEST(Retries, ABodyTooLargeToKeepIsSentOnce) {
   EXPECT_EQ(weird.metric("weir_retry_refused_total", {{"reason", "committed"}}), 1);
 }
 
+TEST(Retries, WithoutAUnitTheFailureStandsEvenIfItCameBeforeTheBodyWasSent) {
+  FakeUpstream upstream([](UpstreamConnection& connection) {
+    connection.read_head();
+    connection.send(answer(503, "busy", {"X-Mine: 1"}));
+    connection.wait_for_peer_to_leave();
+  });
+  WeirdProcess weird({.servers = {upstream.url()},
+                      .upstream = retrying(3),
+                      .default_rule = "{limit: 1, window: 1h}"});
+  RawClient client(weird.port());
+  client.send(lines({"PUT /x HTTP/1.1", "Host: a", "Content-Length: 1000"}) + payload(500));
+  const Answer got = client.read_answer("PUT");
+  EXPECT_EQ(got.status, 503);
+  EXPECT_EQ(got.body, "busy");
+  EXPECT_EQ(got.fields.get("X-Mine"), "1");
+  EXPECT_FALSE(got.fields.has(kHeader));
+  EXPECT_EQ(weird.metric("weir_retry_refused_total", {{"reason", "unit"}}), 1);
+  EXPECT_EQ(upstream.requests().size(), 1U);
+}
+
 int attempts_of_post(const std::string& upstream_fields) {
   FakeUpstream upstream(serve(answer(503, "")));
   WeirdProcess weird({.servers = {upstream.url()}, .upstream = upstream_fields});
