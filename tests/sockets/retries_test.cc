@@ -271,32 +271,6 @@ TEST(Retries, NeedTokensOfTheThrottle) {
   EXPECT_EQ(weird.metric("weir_retry_refused_total", {{"reason", "throttle"}}), 2);
 }
 
-TEST(Retries, CostAtMostTheBudgetsShareOfFirstTries) {
-  FakeUpstream upstream(serve(answer(503, "")));
-  WeirdProcess weird(
-      {.servers = {upstream.url()},
-       .upstream = retrying(3, "0.001s") + "\nretry_budget: {percent: 20, min_per_second: 0}"});
-  RawClient client(weird.port());
-  constexpr std::size_t kFirstTries = 200;
-  for (std::size_t i = 0; i < kFirstTries; ++i) EXPECT_EQ(client.get("/x").status, 503);
-  EXPECT_LE(upstream.requests().size(), kFirstTries * 12 / 10);
-  EXPECT_GE(upstream.requests().size(), kFirstTries * 11 / 10);
-  EXPECT_GT(weird.metric("weir_retry_refused_total", {{"reason", "budget"}}), 0);
-}
-
-TEST(Retries, TheDefaultBudgetAddsTenPerSecondToItsShare) {
-  FakeUpstream upstream(serve(answer(503, "")));
-  WeirdProcess weird({.servers = {upstream.url()}, .upstream = retrying(3, "0.001s")});
-  RawClient client(weird.port());
-  constexpr double kFirstTries = 500;
-  const auto began = std::chrono::steady_clock::now();
-  for (int i = 0; i < kFirstTries; ++i) EXPECT_EQ(client.get("/x").status, 503);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  const double retries = static_cast<double>(upstream.requests().size()) - kFirstTries;
-  EXPECT_LE(retries, 0.2 * kFirstTries + 10 * (took.count() + 10)) << "the ttl before it counts";
-  EXPECT_GE(retries, 0.2 * kFirstTries);
-}
-
 TEST(Retries, WithADynamicBucketGetTheirShareOfTheFirstTriesOfItsWindow) {
   FakeUpstream upstream(serve(answer(503, "")));
   WeirdProcess weird({.servers = {upstream.url()},
@@ -309,22 +283,6 @@ TEST(Retries, WithADynamicBucketGetTheirShareOfTheFirstTriesOfItsWindow) {
   EXPECT_EQ(upstream.requests().size(), kFirstTries + kFirstTries / 20);
   EXPECT_EQ(weird.metric("weir_retry_refused_total", {{"reason", "budget"}}),
             static_cast<double>(kFirstTries));
-}
-
-TEST(Retries, NoAttemptIsSentWithoutAUnit) {
-  FakeUpstream upstream(serve(answer(503, "")));
-  WeirdProcess weird({.servers = {upstream.url()},
-                      .upstream = retrying(5, "0.001s") + "\nretry_budget: {percent: 100000}",
-                      .default_rule = "{limit: 10, window: 2s, resource: all}"});
-  wait_for_window(2s);
-  std::vector<RawClient> clients;
-  for (int i = 0; i < 14; ++i) clients.push_back(asking(weird, "/" + std::to_string(i)));
-  for (RawClient& client : clients) EXPECT_EQ(client.read_answer().status, 503);
-  const auto arrivals = arrivals_by_window(upstream, "", 2s);
-  ASSERT_GE(arrivals.size(), 2U);
-  EXPECT_EQ(arrivals.begin()->second, 10);
-  for (const auto& [window, count] : arrivals) EXPECT_LE(count, 10);
-  EXPECT_GT(weird.metric("weir_retry_refused_total", {{"reason", "unit"}}), 0);
 }
 
 TEST(Retries, AClientThatLeavesDuringTheBackoffEndsThem) {
