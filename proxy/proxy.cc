@@ -1,13 +1,14 @@
 #include "proxy/proxy.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "proxy/exchange.h"
 
 namespace weir {
 namespace {
 
-constexpr std::size_t kSpareBuffers = 64;
+constexpr std::size_t kSpareSeats = 64;
 constexpr std::size_t kSpareCapacity = 8 * 1024;
 
 // The previous upstream if nothing about it changed, so that its connections live on.
@@ -53,6 +54,15 @@ Setup::Setup(const Settings& settings, const Setup* previous, const Surroundings
   }
 }
 
+// Kept from one request to the next: an exchange is too large to be allocated cheaply.
+struct Proxy::Seat {
+  Buffers buffers;
+  std::optional<Exchange> exchange;
+};
+
+Proxy::Proxy(const Surroundings& surroundings) : surroundings_(surroundings) {}
+Proxy::~Proxy() = default;
+
 void Proxy::configure(const Settings& settings, AccessLog access_log) {
   setup_ = std::make_shared<const Setup>(settings, setup_.get(), surroundings_);
   access_log_ = std::move(access_log);
@@ -60,8 +70,8 @@ void Proxy::configure(const Settings& settings, AccessLog access_log) {
 
 http::Task<void> Proxy::serve(http::Connection& connection) {
   const SteadyTime began = access_log_ ? connection.loop().clock().steady_now() : SteadyTime{};
-  auto buffers = borrow_buffers();
-  Exchange exchange(setup_, connection, *buffers);
+  auto seat = borrow_seat();
+  Exchange& exchange = seat->exchange.emplace(setup_, connection, seat->buffers);
   co_await exchange.run();
   exchange.stats().count(exchange.ending());
   if (access_log_ && began != SteadyTime{}) {  // it was on all the time
@@ -70,22 +80,24 @@ http::Task<void> Proxy::serve(http::Connection& connection) {
                  std::chrono::duration_cast<std::chrono::microseconds>(
                      connection.loop().clock().steady_now() - began)});
   }
-  return_buffers(std::move(buffers));
+  return_seat(std::move(seat));
 }
 
-std::unique_ptr<Buffers> Proxy::borrow_buffers() {
-  if (spare_buffers_.empty()) return std::make_unique<Buffers>();
-  auto buffers = std::move(spare_buffers_.back());
-  spare_buffers_.pop_back();
-  return buffers;
+std::unique_ptr<Proxy::Seat> Proxy::borrow_seat() {
+  if (spare_seats_.empty()) return std::make_unique<Seat>();
+  auto seat = std::move(spare_seats_.back());
+  spare_seats_.pop_back();
+  return seat;
 }
 
-void Proxy::return_buffers(std::unique_ptr<Buffers> buffers) {
+void Proxy::return_seat(std::unique_ptr<Seat> seat) {
+  seat->exchange.reset();
+  Buffers& buffers = seat->buffers;
   // Those of an unusual request, or of an unusual number of them, are not worth keeping.
-  if (spare_buffers_.size() == kSpareBuffers || buffers->wire.capacity() > kSpareCapacity) return;
-  buffers->wire.clear();
-  buffers->out.clear();
-  spare_buffers_.push_back(std::move(buffers));
+  if (spare_seats_.size() == kSpareSeats || buffers.wire.capacity() > kSpareCapacity) return;
+  buffers.wire.clear();
+  buffers.out.clear();
+  spare_seats_.push_back(std::move(seat));
 }
 
 void Proxy::refused(const http::Connection& connection, http::Denial denial) {

@@ -94,7 +94,8 @@ struct Buffers {
 
 class Proxy {
  public:
-  explicit Proxy(const Surroundings& surroundings) : surroundings_(surroundings) {}
+  explicit Proxy(const Surroundings& surroundings);
+  ~Proxy();
 
   // Holds from the next request on. An upstream that did not change keeps its connections.
   void configure(const Settings& settings, AccessLog access_log);
@@ -104,12 +105,14 @@ class Proxy {
   void refused(const http::Connection& connection, http::Denial denial);
 
  private:
-  std::unique_ptr<Buffers> borrow_buffers();
-  void return_buffers(std::unique_ptr<Buffers> buffers);
+  struct Seat;  // an exchange and its buffers
+
+  std::unique_ptr<Seat> borrow_seat();
+  void return_seat(std::unique_ptr<Seat> seat);
 
   const Surroundings surroundings_;
   std::shared_ptr<const Setup> setup_;
-  std::vector<std::unique_ptr<Buffers>> spare_buffers_;
+  std::vector<std::unique_ptr<Seat>> spare_seats_;
   AccessLog access_log_;  // empty: off
 };
 
