@@ -34,6 +34,23 @@ void Line::pass() {
   if (!round_.empty()) round_.splice(round_.end(), round_, round_.begin());
 }
 
+void Line::offer(const std::function<Judged(Place&)>& judge) {
+  for (auto queue = round_.begin(); queue != round_.end();) {
+    const auto next = std::next(queue);
+    Place& place = *queue->first;
+    const Judged judged = judge(place);
+    if (judged == Judged::stop) return;
+    if (judged == Judged::taken) {
+      // If it was the last in turn, it comes again at once.
+      const bool again = next == round_.end() && queue->first != queue->last;
+      round_.splice(round_.end(), round_, queue);
+      remove(place);
+      if (again) continue;
+    }
+    queue = next;
+  }
+}
+
 Line::Place* Line::pop_last() {
   if (round_.empty()) return nullptr;
   Place* const place = round_.back().last;

@@ -38,6 +38,10 @@ class Line {
   Place* pop();
   // The next one, left where it is; nullptr: nobody waits.
   Place* first() const { return round_.empty() ? nullptr : round_.front().first; }
+  // Shows the first of each tenant, in turn, as long as `judge` does not stop; one that is taken is
+  // out, and its tenant comes again behind all others. Who stays keeps its turn.
+  enum class Judged { taken, stays, stop };
+  void offer(const std::function<Judged(Place&)>& judge);
   // Its turn goes to the next tenant's first.
   void pass();
   // The one who came last, or among tenants the last of one; nullptr: nobody waits.

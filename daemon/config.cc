@@ -121,7 +121,6 @@ Loaded parse_config(const FileText& text, const std::string& file_name, const Ov
   if (diagnostics.good("")) {
     resolve_defaults(config, diagnostics);
     check_config(config, diagnostics);
-    check_built(config, diagnostics);
   }
   Loaded loaded{std::nullopt, diagnostics.errors()};
   if (loaded.errors.empty()) loaded.config = std::move(config);

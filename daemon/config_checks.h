@@ -14,7 +14,4 @@ void resolve_defaults(Config& config, const Diagnostics& diagnostics);
 // What one field allows depending on others.
 void check_config(const Config& config, Diagnostics& diagnostics);
 
-// Refuses what can be configured but is not built yet: nothing is ignored in silence.
-void check_built(const Config& config, Diagnostics& diagnostics);
-
 }  // namespace weir

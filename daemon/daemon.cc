@@ -70,11 +70,11 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
           clock, config_.coordination.kind == CoordinationOptions::Kind::embedded
                      ? std::function<void()>{}
                      : [this] { coordination_->wake(); }),
+      throttles_(clock),
       signals_(loop_.context(), SIGTERM, SIGINT, SIGHUP),
       admin_({[this] { return not_ready(); }, [this] { return metrics(); },
               [this] { return status(); }, [this] { return replicas(); },
-              [this] { return upstreams_page(config_.upstreams, cooldowns_); },
-              [this] { return to_json(config_).dump(2) + "\n"; },
+              [this] { return upstreams(); }, [this] { return to_json(config_).dump(2) + "\n"; },
               [this](ResourceQuery query) { return resource_pages_->page(std::move(query)); }}),
       drain_deadline_([this] { cut(); }),
       stop_deadline_([this] { end(); }) {
@@ -140,15 +140,18 @@ void Daemon::run() {
 std::shared_ptr<const Settings> Daemon::settings() {
   std::vector<std::shared_ptr<UpstreamRetries>> retries;
   std::vector<std::shared_ptr<Cooldown>> cooldowns;
+  std::vector<std::shared_ptr<UpstreamThrottle>> throttles;
   for (const UpstreamOptions& upstream : config_.upstreams) {
     auto& last = retries_[upstream.name];
     last = UpstreamRetries::make(upstream, last.get(), clock_.steady_now());
     retries.push_back(last);
     cooldowns.push_back(cooldowns_.configure(upstream));
+    throttles.push_back(throttles_.configure(upstream));
   }
-  return std::make_shared<const Settings>(Settings{
-      config_.rules, config_.default_rule, config_.tenant, config_.upstreams, std::move(retries),
-      std::move(cooldowns), config_.escaped_slashes, config_.headers, config_.trusted_proxies});
+  return std::make_shared<const Settings>(
+      Settings{config_.rules, config_.default_rule, config_.tenant, config_.upstreams,
+               std::move(retries), std::move(cooldowns), std::move(throttles),
+               config_.escaped_slashes, config_.headers, config_.trusted_proxies});
 }
 
 // What tells the workers of the configuration that holds now; for any thread.
@@ -216,6 +219,7 @@ void Daemon::drain() {
     worker->drain([this] { loop_.post([this] { on_drained(); }); });
   }
   cooldowns_.drain();
+  throttles_.drain();
   coordination_->drain();  // behind the workers, so that those in line are told to close
   loop_.deadlines().arm(drain_deadline_, config_.drain_timeout);
 }
@@ -243,11 +247,21 @@ void Daemon::end() {
   admin_server_->abort();
 }
 
-std::string Daemon::metrics() const {
+std::vector<const ProxyStats*> Daemon::loop_stats() const {
   std::vector<const ProxyStats*> loops;
   loops.reserve(workers_.size());
   for (const auto& worker : workers_) loops.push_back(&worker->stats());
-  return metrics_text(loops, coordination_->coordinator(), stats_);
+  return loops;
+}
+
+std::string Daemon::metrics() const {
+  return metrics_text(loop_stats(), coordination_->coordinator(), throttles_, stats_);
+}
+
+std::string Daemon::upstreams() const {
+  const std::vector<const ProxyStats*> loops = loop_stats();
+  return upstreams_page(config_.upstreams, {cooldowns_, throttles_, retries_, loops},
+                        clock_.steady_now());
 }
 
 std::string Daemon::not_ready() const {

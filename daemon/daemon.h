@@ -18,6 +18,7 @@
 #include "daemon/log.h"
 #include "daemon/metrics.h"
 #include "daemon/resource_pages.h"
+#include "daemon/throttles.h"
 #include "daemon/worker.h"
 
 namespace weir {
@@ -48,6 +49,8 @@ class Daemon {
   std::string metrics() const;
   std::string status() const;
   std::string replicas() const;
+  std::string upstreams() const;
+  std::vector<const ProxyStats*> loop_stats() const;
 
   const Clock& clock_;
   Log& log_;
@@ -61,6 +64,7 @@ class Daemon {
 
   http::Loop loop_;
   Cooldowns cooldowns_;  // outlives all who know of it
+  Throttles throttles_;
   asio::signal_set signals_;
   std::string listen_address_, admin_address_;
   std::atomic<std::size_t> connections_{0};

@@ -64,16 +64,30 @@ MetricFamily attempts(std::span<const ProxyStats* const> loops) {
   return result;
 }
 
-MetricFamily cooldown_waits(std::span<const ProxyStats* const> loops) {
+MetricFamily by_upstream(std::string name, std::string help, Counter UpstreamStats::* counter,
+                         std::span<const ProxyStats* const> loops) {
   std::map<std::string, std::uint64_t> sums;
   for (const ProxyStats* loop : loops) {
     loop->each_upstream([&](const std::string& upstream, const UpstreamStats& stats) {
-      sums[upstream] += stats.cooldown_waits.value();
+      sums[upstream] += (stats.*counter).value();
     });
   }
-  auto result = family("weir_cooldown_waits_total", "Requests that a cooldown held back",
-                       MetricType::Counter);
+  auto result = family(std::move(name), std::move(help), MetricType::Counter);
   for (const auto& [upstream, value] : sums) add_counter(result, {{"upstream", upstream}}, value);
+  return result;
+}
+
+MetricFamily throttle_rates(const Throttles& throttles) {
+  auto result =
+      family("weir_throttle_rate",
+             "What the throttle has learned: requests per second and bucket, or under way",
+             MetricType::Gauge);
+  for (const auto& [upstream, facts] : throttles.facts()) {
+    ClientMetric metric;
+    metric.label = {{"upstream", upstream}};
+    metric.gauge.value = facts.rate;
+    result.metric.push_back(std::move(metric));
+  }
   return result;
 }
 
@@ -179,7 +193,7 @@ MetricFamily build_info() {
 }  // namespace
 
 std::string metrics_text(std::span<const ProxyStats* const> loops, Coordinator& coordinator,
-                         const DaemonStats& daemon) {
+                         const Throttles& throttles, const DaemonStats& daemon) {
   return prometheus::TextSerializer{}.Serialize(
       {requests(loops),
        histogram("weir_admission_overhead_seconds",
@@ -201,7 +215,12 @@ std::string metrics_text(std::span<const ProxyStats* const> loops, Coordinator& 
        attempts(loops),
        histogram("weir_retries_per_request", "Retries and hedges of requests that had any", loops,
                  &ProxyStats::retries_per_request),
-       retry_refusals(loops), cooldown_waits(loops), reloads(daemon), build_info()});
+       retry_refusals(loops), throttle_rates(throttles),
+       by_upstream("weir_throttled_total", "Attempts that a throttle did not let go at once",
+                   &UpstreamStats::throttled, loops),
+       by_upstream("weir_cooldown_waits_total", "Requests that a cooldown held back",
+                   &UpstreamStats::cooldown_waits, loops),
+       reloads(daemon), build_info()});
 }
 
 }  // namespace weir

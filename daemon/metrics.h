@@ -6,6 +6,7 @@
 #include <string>
 
 #include "coordination/coordinator.h"
+#include "daemon/throttles.h"
 #include "proxy/stats.h"
 
 namespace weir {
@@ -15,8 +16,8 @@ struct DaemonStats {
   std::uint64_t reloads_failed = 0;
 };
 
-// `loops` are summed up. Any thread.
+// `loops` are summed up. On the daemon's thread.
 std::string metrics_text(std::span<const ProxyStats* const> loops, Coordinator& coordinator,
-                         const DaemonStats& daemon);
+                         const Throttles& throttles, const DaemonStats& daemon);
 
 }  // namespace weir

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "daemon/values.h"
+#include "proxy/throttle/tenant_hash.h"
 #include "proxy/upstream_options.h"
 
 namespace weir {
@@ -32,7 +33,7 @@ void describe(auto& v, ThrottleOptions& throttle) {
   v.field("increase", throttle.increase, Number{0, 1e9, Number::Ends::excluded});
   v.field("decrease", throttle.decrease, Number{0, 1, Number::Ends::excluded});
   v.field("buckets", throttle.buckets, Integer{1, 65'536});
-  v.field("probes", throttle.probes, Integer{1, 65'536});
+  v.field("probes", throttle.probes, Integer{1, kMaxProbes});
   v.field("rehash", throttle.rehash, Duration{kShortest, kLongest});
   v.field("burst", throttle.burst, Duration{kShortest, kLongest});
   v.field("on_limit", throttle.on_limit, Choice{"reject", "wait"});

@@ -34,13 +34,51 @@ Json cooldowns_of(const UpstreamOptions& upstream, const Cooldowns& cooldowns) {
           {"longest", std::move(longest)}};
 }
 
+Json throttle_of(const UpstreamOptions& upstream, const UpstreamKnowledge& known, SteadyTime now) {
+  constexpr const char* kKinds[] = {"off", "aimd", "sfq", "bloom", "sfb"};
+  Json page{{"kind", kKinds[static_cast<std::size_t>(upstream.throttle.kind)]}};
+  UpstreamThrottle* const throttle = known.throttles.find(upstream.name);
+  if (!throttle) return page;
+  std::uint64_t denied = 0;
+  for (const ProxyStats* loop : known.loops) {
+    loop->each_upstream([&](const std::string& name, const UpstreamStats& stats) {
+      if (name == upstream.name) denied += stats.throttled.value();
+    });
+  }
+  const ThrottleFacts facts = throttle->throttle().facts(now);
+  page.update({{"rate", facts.rate},
+               {"buckets", facts.buckets},
+               {"in_use", facts.in_use},
+               {"waiting", throttle->line().waiting()},
+               {"denied", denied}});
+  return page;
+}
+
+Json budget_of(const UpstreamRetries& retries, SteadyTime now) {
+  const UpstreamRetries::View view = retries.view(now);
+  Json page{{"affordable", view.affordable}};
+  if (view.bucket) {
+    page["bucket"] = {{"rate", view.bucket->rate},
+                      {"tokens", view.bucket->tokens},
+                      {"first_tries", view.bucket->first_tries},
+                      {"retries", view.bucket->retries}};
+  }
+  return page;
+}
+
 }  // namespace
 
 std::string upstreams_page(const std::vector<UpstreamOptions>& upstreams,
-                           const Cooldowns& cooldowns) {
+                           const UpstreamKnowledge& known, SteadyTime now) {
   Json list = Json::array();
   for (const UpstreamOptions& upstream : upstreams) {
-    list.push_back({{"name", upstream.name}, {"cooldowns", cooldowns_of(upstream, cooldowns)}});
+    Json page{{"name", upstream.name}, {"throttle", throttle_of(upstream, known, now)}};
+    const auto retries = known.retries.find(upstream.name);
+    if (retries != known.retries.end() && retries->second) {
+      page["budget"] = budget_of(*retries->second, now);
+    }
+    page["cooldowns"] = cooldowns_of(upstream, known.cooldowns);
+    list.push_back(std::move(page));
   }
   const Json page{{"upstreams", std::move(list)}};
   return page.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

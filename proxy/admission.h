@@ -50,8 +50,10 @@ class Admission {
   http::Task<bool> enter_beside(Permit& permit);
   // The client has gone: out of the line.
   void cancel();
-  // A unit that was taken is not to be used after all.
-  void give_back() { permit_.settle(); }
+  // A unit that was taken is not to be used after all; one that was used stays.
+  void give_back() {
+    if (!permit_.spent()) permit_.settle();
+  }
 
   // How long the rule lets it wait, all in all, less what it has waited; nothing: for ever.
   std::optional<std::chrono::nanoseconds> wait_left() const;

@@ -32,7 +32,8 @@ Exchange::Exchange(std::shared_ptr<const Setup> setup, http::Connection& client,
       routed_{&setup_->routes.rule(setup_->routes.size()), setup_->routes.size(), {}},
       admission_(setup_->coordinator, client),
       cooldown_(client, admission_),
-      attempts_(client, admission_, cooldown_, buffers.answer) {}
+      throttle_(client, admission_),
+      attempts_(client, admission_, cooldown_, throttle_, buffers.answer) {}
 
 Exchange::~Exchange() { client_.on_gone(nullptr); }
 
@@ -50,8 +51,14 @@ Task<void> Exchange::run() {
   Attempts::Result result = Attempts::Result::unit_over;
   while (result == Attempts::Result::unit_over) {
     if (!cooldown_.free() || !admission_.admitted_at_once()) {
+      throttle_.step_back();
       const bool entered = co_await enter();
       if (!entered) co_return;
+    }
+    if (!attempts_.allowed()) {
+      const bool waited = co_await wait_for_throttle();
+      if (!waited) co_return;
+      continue;
     }
     result = co_await attempts_.run();
   }
@@ -85,7 +92,8 @@ const char* Exchange::route() {
   const RequestFacts facts{request.method, target_.counted, authority_, client_ip, request.fields};
   routed_ = setup_->routes.route(facts, buffers_.resource);
   const Limit& limit = routed_.rule->limit;
-  if (limit.queue == Queue::fair && !limit.unlimited) {
+  const auto& throttle = setup_->throttles[per_rule().upstream_index];
+  if (throttle.gate || (limit.queue == Queue::fair && !limit.unlimited)) {
     std::string scratch;
     buffers_.tenant = setup_->routes.tenant(facts, scratch);
   }
@@ -94,6 +102,10 @@ const char* Exchange::route() {
     buffers_.project = tenant(cooldown.project, facts, scratch);
     cooldown_.begin({cooldown.gate.get(), buffers_.project, &per_rule().attempts.upstream_stats,
                      &setup_->coordinator.room(), &per_rule().attempts.random});
+  }
+  if (throttle.gate) {
+    throttle_.begin({throttle.gate.get(), throttle.bell.get(), buffers_.tenant,
+                     &per_rule().attempts.upstream_stats, &setup_->coordinator.room()});
   }
   admission_.begin({per_rule().policy, &limit, routed_.rule->name, routed_.resource,
                     buffers_.tenant, per_rule().stats, &setup_->stats, setup_->headers});
@@ -167,6 +179,22 @@ Task<bool> Exchange::wait_in_line() {
     co_return false;
   }
   co_await refuse(admission_.ending(), admission_.denial());
+  co_return false;
+}
+
+// The throttle said no. True: it has something to say for the request by now, and all the rest is
+// asked anew, since nothing was kept meanwhile. False: as above.
+Task<bool> Exchange::wait_for_throttle() {
+  admission_.give_back();
+  cooldown_.step_back();
+  const ThrottlePass::Entered entered = co_await throttle_.wait();
+  if (entered == ThrottlePass::Entered::passed) co_return true;
+  if (entered == ThrottlePass::Entered::interrupted) {
+    ending_ = Ending::client_gone;
+    co_return false;
+  }
+  admission_.look();
+  co_await refuse(throttle_.ending(), throttle_.denial());
   co_return false;
 }
 
@@ -318,6 +346,7 @@ Task<void> Exchange::fail(Ending ending, Denial denial, std::string detail) {
 // The client has gone: whatever the exchange waits for ends now.
 void Exchange::cancel() {
   admission_.cancel();
+  throttle_.interrupt();
   attempts_.cancel();
 }
 

@@ -12,6 +12,7 @@
 #include "proxy/attempt/attempts.h"
 #include "proxy/cooldown_pass.h"
 #include "proxy/proxy.h"
+#include "proxy/throttle_pass.h"
 
 namespace weir {
 
@@ -38,6 +39,7 @@ class Exchange {
   http::Task<bool> enter();
   http::Task<bool> cool_down();
   http::Task<bool> wait_in_line();
+  http::Task<bool> wait_for_throttle();
   http::Task<void> relay_answer();
   http::Task<void> tunnel();
   http::Task<void> tell(Attempts::Result result);
@@ -62,6 +64,7 @@ class Exchange {
 
   Admission admission_;
   CooldownPass cooldown_;
+  ThrottlePass throttle_;
   std::string_view upgrade_;  // the protocol that the client asks to switch to
   Attempts attempts_;
 

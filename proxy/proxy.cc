@@ -40,6 +40,9 @@ Setup::Setup(const Settings& settings, const Setup* previous, const Surroundings
   for (const UpstreamOptions& options : settings.upstreams) {
     upstreams.push_back(upstream_for(options, previous, surroundings.loop));
     cooldowns.push_back({settings.cooldowns[cooldowns.size()], options.cooldown.project});
+    const auto& gate = settings.throttles[throttles.size()];
+    throttles.push_back(
+        {gate, gate ? std::make_unique<LineBell>(surroundings.loop, gate->line()) : nullptr});
   }
   for (std::size_t i = 0; i <= routes.size(); ++i) {
     const Rule& rule = routes.rule(i);

@@ -19,6 +19,8 @@
 #include "proxy/path.h"
 #include "proxy/route.h"
 #include "proxy/stats.h"
+#include "proxy/throttle/line_bell.h"
+#include "proxy/throttle/upstream_throttle.h"
 
 namespace weir {
 
@@ -31,6 +33,7 @@ struct Settings {
   std::vector<std::shared_ptr<UpstreamRetries>>
       retries;                                       // by upstream; nullptr: nothing configured
   std::vector<std::shared_ptr<Cooldown>> cooldowns;  // by upstream; nullptr: none
+  std::vector<std::shared_ptr<UpstreamThrottle>> throttles;  // likewise
   EscapedSlashes escaped_slashes = EscapedSlashes::reject;
   LimitHeaders headers = LimitHeaders::ietf;
   std::vector<std::string> trusted_proxies;
@@ -70,6 +73,11 @@ struct Setup {
     TenantSource project;
   };
   std::vector<UpstreamCooldown> cooldowns;  // by upstream
+  struct Throttled {
+    std::shared_ptr<UpstreamThrottle> gate;  // nullptr: none
+    std::unique_ptr<LineBell> bell;
+  };
+  std::vector<Throttled> throttles;  // by upstream
   struct PerRule {
     RuleStats* stats;
     http::Upstream* upstream;
@@ -84,7 +92,7 @@ struct Setup {
 // can use the same memory.
 struct Buffers {
   std::string target, resource;  // rewritten, if they had to be
-  std::string client, tenant;    // its address if not the peer's; where the rule's line asks
+  std::string client, tenant;    // its address if not the peer's; where a line or a throttle asks
   std::string project;           // where the upstream's cooldown asks
   std::string wire;              // the request's head, and of its body what was there with it
   std::string out;               // the answer's head on its way to the client

@@ -30,6 +30,8 @@ std::string_view to_string(Ending ending) {
       return "deadline";
     case Ending::cooldown:
       return "cooldown";
+    case Ending::throttled:
+      return "throttled";
   }
   return "";
 }

@@ -32,8 +32,9 @@ enum class Ending {
   upstream_timeout,
   deadline,  // of all attempts together
   cooldown,
+  throttled,
 };
-inline constexpr std::size_t kEndings = 13;
+inline constexpr std::size_t kEndings = 14;
 std::string_view to_string(Ending ending);
 
 class Counter {
@@ -83,6 +84,7 @@ struct UpstreamStats {
   Counter hedge_attempts;        // beside another
   Counter transparent_attempts;  // in place of one that a closed connection swallowed
   Counter cooldown_waits;        // requests that a cooldown held back
+  Counter throttled;             // attempts that the throttle did not let go, or not at once
 };
 
 class ProxyStats {

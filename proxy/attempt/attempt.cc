@@ -46,6 +46,10 @@ void Attempt::give_connection_back() {
   outbound_.stream().quiet() ? outbound_.keep() : outbound_.release();
 }
 
+void Attempt::learned(Load load) {
+  if (leave_) leave_.settle(load, call_.client.loop().clock().steady_now());
+}
+
 bool Attempt::may_send() {
   return beside_others_ ? call_.admission.may_send(unit_) : call_.admission.may_send();
 }

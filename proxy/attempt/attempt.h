@@ -15,6 +15,7 @@
 #include "proxy/cooldown_pass.h"
 #include "proxy/http/connection.h"
 #include "proxy/http/upstream.h"
+#include "proxy/throttle_pass.h"
 
 namespace weir {
 
@@ -23,6 +24,7 @@ struct Call {
   http::Connection& client;
   Admission& admission;
   CooldownPass& cooldown;
+  ThrottlePass& throttle;
   http::Upstream* upstream = nullptr;
   std::string_view wire{};            // the request's head, and of its body what was there with it
   std::size_t head_size = 0;          // of `wire`
@@ -50,6 +52,13 @@ class Attempt {
   bool connected() const { return outbound_ && !aborted_; }
   // It was not needed.
   void give_connection_back();
+  // Whether the throttle lets it go. Asked again, it goes by what it was told, until that is
+  // learned.
+  bool allowed() { return leave_ || call_.throttle.allows(leave_); }
+  // It has been, and what becomes of it is to be learned.
+  bool throttled() const { return bool{leave_}; }
+  // What became of it, for the throttle; the first time counts.
+  void learned(Load load);
   // Whether its unit is still good; to be asked just before it is sent.
   bool may_send();
   // Sends the request, as far as its body is there; the rest goes on beside.
@@ -82,6 +91,7 @@ class Attempt {
 
   http::Outbound& outbound() { return outbound_; }
   http::Head& answer() { return answer_; }
+  const http::Head& answer() const { return answer_; }
 
  private:
   enum class Sending { nothing, under_way, finished, failed };
@@ -101,6 +111,7 @@ class Attempt {
   bool aborted_ = false;
   int previous_ = 0;
   bool beside_others_ = false;
+  Throttle::Ticket leave_;         // the throttle's, until its outcome is learned
   Permit unit_;                    // beside_others_: its own; otherwise the admission's is used
   std::uint64_t sent_before_ = 0;  // on this connection, by earlier requests
   bool answer_begun_ = false;      // a byte of any answer came

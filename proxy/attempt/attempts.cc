@@ -34,8 +34,8 @@ Attempts::ByPolicy::ByPolicy(Attempts& attempts, CallPolicy call_policy)
       pause_over(attempts.call_.client.loop()) {}
 
 Attempts::Attempts(http::Connection& client, Admission& admission, CooldownPass& cooldown,
-                   http::Head& answer)
-    : call_{client, admission, cooldown}, first_(call_, answer) {}
+                   ThrottlePass& throttle, http::Head& answer)
+    : call_{client, admission, cooldown, throttle}, first_(call_, answer) {}
 
 Attempts::~Attempts() {
   if (policy_ && policy_->sent > 1) {
@@ -63,7 +63,8 @@ void Attempts::begin(const Request& request, const AttemptSurroundings& surround
 
 Task<Attempts::Result> Attempts::run() {
   if (!std::exchange(counted_, true)) surroundings_->upstream_stats.first_attempts.add();
-  return policy_ ? run_by_policy() : try_once(first_);
+  if (policy_) return run_by_policy();
+  return first_.throttled() ? try_and_learn() : try_once(first_);
 }
 
 void Attempts::cancel() {
@@ -76,6 +77,13 @@ void Attempts::cancel() {
 bool Attempts::is_final(Result result) {
   return result == Result::client_gone || result == Result::body_malformed ||
          result == Result::body_too_slow || result == Result::deadline;
+}
+
+// Without a policy, but with a throttle.
+Task<Attempts::Result> Attempts::try_and_learn() {
+  const Result result = co_await try_once(first_);
+  first_.learned(load_of_end(result, first_));
+  co_return result;
 }
 
 // One attempt; if its connection turns out to have been closed before the request was served,
@@ -114,6 +122,9 @@ Task<Attempts::Result> Attempts::try_once(Attempt& attempt) {
       // One that has others beside it leaves what it lost to them.
       if (!has_unit && !hedges_) has_unit = co_await call_.admission.enter_again();
       if (call_.client.gone()) co_return Result::client_gone;
+      if (has_unit && reached == TransparentRetries::Reached::server) {
+        has_unit = allowed_again(attempt);
+      }
       if (has_unit) {
         surroundings_->upstream_stats.transparent_attempts.add();
         continue;
@@ -144,6 +155,7 @@ Task<Attempts::Result> Attempts::run_by_policy() {
   }
   // The rest of the answer has its own time.
   if (result != Result::unit_over) policy.deadline.disarm();
+  if (result == Result::unit_over) first_.learned(Load::unknown);
   co_return result;
 }
 
@@ -157,9 +169,9 @@ Task<Attempts::Result> Attempts::try_until_answered() {
       co_return co_await go_on_without_unit();
     }
     if (failed_.attempt) co_await drop_failed();
+    learn_from(result, current());
     if (is_final(result)) co_return result;
     const AttemptEnd end = end_of(result, current(), policy_->attempt_over);
-    learn_from(result, end);
     const RetryDecision decision =
         policy_->state.attempt_ended(end, surroundings_->random.fraction());
     const bool granted = decision.retry_in && afford();
@@ -168,15 +180,14 @@ Task<Attempts::Result> Attempts::try_until_answered() {
     current().hold();
     call_.cooldown.step_back();
     co_await pause(*decision.retry_in);
-    bool has_unit = co_await past_cooldown();
-    if (has_unit) has_unit = co_await unit_for_retry();
+    auto next = co_await next_attempt();
     if (call_.client.gone()) co_return Result::client_gone;
     if (policy_->over) co_return Result::deadline;
-    if (!has_unit) {  // the failure stands, and its answer's time goes on
+    if (!next) {  // the failure stands, and its answer's time goes on
       current().resume();
       co_return result;
     }
-    move_on(result);
+    move_on(result, std::move(next));
   }
 }
 
@@ -234,6 +245,26 @@ Task<bool> Attempts::unit_for_retry() {
   co_return has_unit;
 }
 
+// With all that it needs to be sent; nullptr: it is not to be.
+Task<std::unique_ptr<Attempts::Further>> Attempts::next_attempt() {
+  bool has_unit = co_await past_cooldown();
+  if (has_unit) has_unit = co_await unit_for_retry();
+  if (!has_unit || ended_early()) co_return nullptr;
+  auto next = std::make_unique<Further>(call_);
+  if (next->attempt.allowed()) co_return next;
+  call_.admission.give_back();
+  count(RetryRefusal::throttle);
+  co_return nullptr;
+}
+
+// What was sent is lost, and the throttle is asked for another in its place.
+bool Attempts::allowed_again(Attempt& attempt) {
+  attempt.learned(Load::unknown);
+  if (attempt.allowed()) return true;
+  call_.admission.give_back();
+  return false;
+}
+
 Task<void> Attempts::pause(nanoseconds delay) {
   ByPolicy& policy = *policy_;
   policy.paused = true;
@@ -259,15 +290,30 @@ AttemptEnd Attempts::end_of(Result result, Attempt& attempt, bool timed_out) con
   return end;
 }
 
-void Attempts::learn_from(Result result, const AttemptEnd& end) {
-  const Load load = result == Result::unreachable ? Load::too_much : load_of(end.outcome);
-  surroundings_->retries->on_end(load, now());
+Load Attempts::load_of_end(Result result, const Attempt& attempt) {
+  switch (result) {
+    case Result::answered:
+      return load_of(outcome_of_answer(attempt.answer().status, attempt.answer().fields));
+    case Result::unreachable:
+      return Load::too_much;
+    case Result::timed_out:
+    case Result::deadline:  // a client that is slow says nothing of the upstream
+      return attempt.sends_body() ? Load::unknown : Load::too_much;
+    default:
+      return Load::unknown;
+  }
+}
+
+void Attempts::learn_from(Result result, Attempt& attempt) {
+  const Load load = load_of_end(result, attempt);
+  attempt.learned(load);
+  if (!is_final(result)) surroundings_->retries->on_end(load, now());
 }
 
 // From the attempt that failed to a new one.
-void Attempts::move_on(Result result) {
+void Attempts::move_on(Result result, std::unique_ptr<Further> next) {
   failed_ = {current_, std::move(further_), result};
-  further_ = std::make_unique<Further>(call_);
+  further_ = std::move(next);
   current_ = &further_->attempt;
   current_->follows(policy_->state.previous_attempts());
   ++policy_->sent;

@@ -3,7 +3,8 @@
 // All attempts to get one request answered: the first, those that replace a lost connection, and
 // the retries or hedges that the upstream's service config asks for. The decisions are RetryState's
 // and HedgeState's; this and Hedges send, wait and keep the deadlines. Every attempt beyond the
-// first needs tokens, budget and a unit of the global limit, and waits for none of them.
+// first needs tokens, budget, a unit of the global limit and the throttle's leave, and waits for
+// none of them.
 //
 // Owned by its exchange, on the exchange's loop. An upstream without a service config costs one
 // look: no policy, no timer, nothing kept.
@@ -48,7 +49,7 @@ class Attempts {
 
   // `answer` is for the first attempt's head.
   Attempts(http::Connection& client, Admission& admission, CooldownPass& cooldown,
-           http::Head& answer);
+           ThrottlePass& throttle, http::Head& answer);
   ~Attempts();
 
   // What is sent, where to, and as which path it counts. The views outlive this.
@@ -61,7 +62,9 @@ class Attempts {
   };
   void begin(const Request& request, const AttemptSurroundings& surroundings);
 
-  // With a unit in hand. Behind unit_over it may be called again.
+  // Whether the throttle lets the first one go; to be asked with a unit in hand.
+  bool allowed() { return first_.allowed(); }
+  // With both. Behind unit_over it may be called again.
   http::Task<Result> run();
   // The client has gone: whatever this waits for ends now.
   void cancel();
@@ -101,17 +104,21 @@ class Attempts {
   };
 
   http::Task<Result> try_once(Attempt& attempt);
+  http::Task<Result> try_and_learn();
   http::Task<Result> run_by_policy();
   http::Task<Result> try_in_time(Attempt& attempt);
   http::Task<Result> try_until_answered();
   bool afford();
   http::Task<bool> past_cooldown();
   http::Task<bool> unit_for_retry();
+  http::Task<std::unique_ptr<Further>> next_attempt();
+  bool allowed_again(Attempt& attempt);
   http::Task<void> pause(std::chrono::nanoseconds delay);
   AttemptEnd end_of(Result result, Attempt& attempt, bool timed_out) const;
-  void learn_from(Result result, const AttemptEnd& end);
+  static Load load_of_end(Result result, const Attempt& attempt);
+  void learn_from(Result result, Attempt& attempt);
   http::Task<Result> go_on_without_unit();
-  void move_on(Result result);
+  void move_on(Result result, std::unique_ptr<Further> next);
   http::Task<void> drop_failed();
   void count(RetryRefusal refusal);
   SteadyTime now() const { return call_.client.loop().deadlines().now(); }

@@ -49,6 +49,9 @@ Task<Hedges::Result> Hedges::run() {
     if (state_.active() > 0 || then) co_await wakeup_.wait();
   }
   const bool over = !attempts_.call_.client.gone();
+  if (over) {
+    for (const auto& hedge : hedges_) hedge->attempt.learned(Load::too_much);
+  }
   cancel();
   (void)co_await finish(*hedges_.front());
   co_return over ? Result::deadline : Result::client_gone;
@@ -103,7 +106,7 @@ Hedges::Hedge* Hedges::judge_ended() {
     const bool asks_anew = hedge.result == Result::unit_over && state_.sent() == 1;
     if (asks_anew || Attempts::is_final(hedge.result)) return &hedge;
     const AttemptEnd end = attempts_.end_of(hedge.result, hedge.attempt, hedge.timed_out);
-    attempts_.learn_from(hedge.result, end);
+    attempts_.learn_from(hedge.result, hedge.attempt);
     if (end.answer == AttemptEnd::Answer::committed) state_.freeze();
     if (state_.attempt_ended(end, now()) == HedgeState::Verdict::take) return &hedge;
     hedge.attempt.hold();  // the next one reads on, if there is one
@@ -125,8 +128,8 @@ Task<bool> Hedges::send_next() {
   const bool has_unit = co_await hedge->attempt.take_unit(state_.sent());
   // What ended meanwhile may be the answer: then this one is not needed.
   if (attempts_.ended_early() || !ended_.empty()) co_return false;
-  if (!has_unit) {
-    attempts_.count(RetryRefusal::unit);
+  if (!has_unit || !hedge->attempt.allowed()) {
+    attempts_.count(has_unit ? RetryRefusal::throttle : RetryRefusal::unit);
     state_.freeze();
     co_return false;
   }
@@ -150,6 +153,7 @@ Task<Hedges::Result> Hedges::finish(Hedge& taken) {
   }
   for (const auto& hedge : hedges_) {
     co_await hedge->task.join();
+    hedge->attempt.learned(Load::unknown);  // unless it was judged
     if (hedge.get() == &taken) continue;
     co_await hedge->attempt.stop();
     hedge->attempt.outbound().release();

@@ -31,6 +31,8 @@ Entry entry_of(Denial denial) {
       return {429, "limit", "The limit is reached", 1};
     case Denial::cooldown:
       return {429, "cooldown", "The upstream asked not to be asked for now", 1};
+    case Denial::throttled:
+      return {503, "throttled", "The upstream gets as much as it can serve", 1};
     case Denial::store_unavailable:
       return {503, "store_unavailable", "The limit cannot be asked for", 1};
     case Denial::queue_full:

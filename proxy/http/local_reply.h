@@ -20,6 +20,7 @@ enum class Denial {
   // it is, but not now
   limit,
   cooldown,
+  throttled,
   store_unavailable,
   queue_full,
   draining,

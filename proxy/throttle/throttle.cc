@@ -77,18 +77,4 @@ std::unique_ptr<Throttle> make_throttle(const ThrottleOptions& options, Random& 
   return std::make_unique<FairThrottle>(fair, random, now);
 }
 
-std::shared_ptr<UpstreamThrottle> UpstreamThrottle::make(
-    const ThrottleOptions& options, const std::shared_ptr<UpstreamThrottle>& previous,
-    Random& random, SteadyTime now) {
-  if (options.kind == Kind::off) return nullptr;
-  if (previous && previous->options_ == options) return previous;
-  auto made = std::make_shared<UpstreamThrottle>();
-  made->options_ = options;
-  made->throttle_ = make_throttle(options, random, now);
-  if (previous && previous->options_.kind == options.kind) {
-    made->throttle_->start_at(previous->throttle_->facts(now).rate);
-  }
-  return made;
-}
-
 }  // namespace weir

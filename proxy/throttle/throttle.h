@@ -22,7 +22,7 @@ struct ThrottleFacts {
   double rate = 0;  // per second and bucket; sfb: requests under way
   int buckets = 0;
   int in_use = 0;             // buckets asked for within the last second
-  std::uint64_t dropped = 0;  // tickets that nobody settled
+  std::uint64_t dropped = 0;  // leaves whose outcome nobody told
 };
 
 class Throttle {
@@ -74,22 +74,5 @@ class Throttle {
 // Bounds, steps and parameters come from the options; nullptr: off.
 std::unique_ptr<Throttle> make_throttle(const ThrottleOptions& options, Random& random,
                                         SteadyTime now);
-
-// An upstream's throttle from one configuration to the next: it stays while its options do, and
-// what it learned stays while a rate means the same.
-class UpstreamThrottle {
- public:
-  // nullptr where none is configured. `previous` may be nullptr.
-  static std::shared_ptr<UpstreamThrottle> make(const ThrottleOptions& options,
-                                                const std::shared_ptr<UpstreamThrottle>& previous,
-                                                Random& random, SteadyTime now);
-
-  Throttle& throttle() const { return *throttle_; }
-  const ThrottleOptions& options() const { return options_; }
-
- private:
-  ThrottleOptions options_;
-  std::unique_ptr<Throttle> throttle_;
-};
 
 }  // namespace weir

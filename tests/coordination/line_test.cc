@@ -48,6 +48,31 @@ TEST_F(LineTest, AFairOneServesTenantsInTurn) {
   EXPECT_EQ(served(), "a1 b1 c1 a2 c2 a3 ");
 }
 
+TEST_F(LineTest, OffersToTheFirstOfEachTenantUntilNobodyIsTaken) {
+  for (const char* name : {"a1", "a2", "a3"}) join(name, "a", Queue::fair);
+  for (const char* name : {"b1", "b2"}) join(name, "b", Queue::fair);
+  join("c1", "c", Queue::fair);
+  std::string offered;
+  const auto offer = [&](const std::string& taken, char stop = 0) {
+    offered.clear();
+    line.offer([&](Line::Place& place) {
+      const std::string& name = static_cast<Guest&>(place).name;
+      offered += name + " ";
+      if (name.front() == stop) return Line::Judged::stop;
+      const bool take = taken.find(name.front()) != std::string::npos;
+      return take ? Line::Judged::taken : Line::Judged::stays;
+    });
+  };
+  offer("", 'b');
+  EXPECT_EQ(offered, "a1 b1 ");
+  offer("b");
+  EXPECT_EQ(offered, "a1 b1 c1 b2 ");
+  EXPECT_EQ(line.size(), 4u);
+  offer("a", 'x');
+  EXPECT_EQ(offered, "a1 c1 a2 a3 ");
+  EXPECT_EQ(served(), "c1 ");
+}
+
 TEST_F(LineTest, WhoseTurnItIsMayBePassedOver) {
   join("a1", "a", Queue::fair);
   join("a2", "a", Queue::fair);
