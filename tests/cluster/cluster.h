@@ -10,6 +10,7 @@
 #include "tests/cluster/load.h"
 #include "tests/cluster/recording_upstream.h"
 #include "tests/support/etcd_cluster.h"
+#include "tests/support/eventually.h"
 #include "tests/support/weird_process.h"
 
 namespace weir::test {
@@ -64,12 +65,6 @@ class Cluster {
  private:
   std::vector<std::unique_ptr<WeirdProcess>> replicas_;
 };
-
-// Waits until it is so, and fails the test otherwise. How long that took.
-Span eventually(const std::string& what, const std::function<bool()>& condition,
-                Span within = patience);
-// Lets what is going on go on.
-void let_run(Span span);
 
 // The body of /readyz if it is 503; empty: ready.
 std::string not_ready(const WeirdProcess& weird);

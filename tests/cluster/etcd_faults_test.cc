@@ -53,9 +53,9 @@ TEST(ClusterMembers, TheLeaderIsMovedAgainAndAgain) {
       std::snprintf(id, sizeof id, "%lx",
                     member.at("Status").at("header").at("member_id").get<unsigned long>());
       // Only the leader itself may be asked.
-      const Ran ran =
-          run_program("/usr/bin/etcdctl",
-                      {"--endpoints=" + under.cluster.etcd.endpoint(leader), "move-leader", id});
+      const Ran ran = run_program(
+          "/usr/bin/etcdctl",
+          {.arguments = {"--endpoints=" + under.cluster.etcd.endpoint(leader), "move-leader", id}});
       EXPECT_EQ(ran.code, 0) << ran.error;
       break;
     }

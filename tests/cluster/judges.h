@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/cluster/recording_upstream.h"
+#include "tests/cluster/arrival.h"
 
 namespace weir::test {
 

@@ -3,7 +3,6 @@
 // The upstream that judges a cluster: answers thousands of GETs a second on one thread and keeps a
 // record of every one, taken when its last byte was read. Nobody else's numbers are believed.
 
-#include <chrono>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -12,19 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/socket.h"
+#include "tests/cluster/arrival.h"
 
 namespace weir::test {
-
-using WallInstant = std::chrono::system_clock::time_point;
-
-struct Arrival {
-  std::string path;     // without the query
-  std::string replica;  // the query: whom the load asked
-  Instant at;
-  WallInstant wall;
-  std::optional<Instant> ended;  // answered, or the replica has left
-};
 
 class RecordingUpstream {
  public:

@@ -41,7 +41,7 @@ class EtcdSecurity : public testing::Test {
   }
 
   void openssl(std::vector<std::string> arguments) const {
-    const Ran ran = run_program("/usr/bin/openssl", std::move(arguments));
+    const Ran ran = run_program("/usr/bin/openssl", {.arguments = std::move(arguments)});
     if (ran.code != 0) throw std::runtime_error("openssl: " + ran.error);
   }
   // <name>.crt and <name>.key, which it signs itself.

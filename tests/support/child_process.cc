@@ -131,4 +131,11 @@ std::string ChildProcess::standard_error() const {
   return error_;
 }
 
+Ran run_program(const std::string& program, const Launch& launch, Span timeout) {
+  ChildProcess process(program, launch);
+  const auto exit = process.wait_for_exit(timeout);
+  if (!exit) throw TimedOut(program);
+  return {exit->code, process.standard_output(), process.standard_error()};
+}
+
 }  // namespace weir::test

@@ -61,4 +61,11 @@ class ChildProcess {
   std::optional<Exit> exit_;
 };
 
+// What a program left behind.
+struct Ran {
+  int code = -1;
+  std::string output, error;
+};
+Ran run_program(const std::string& program, const Launch& launch, Span timeout = patience);
+
 }  // namespace weir::test

@@ -18,13 +18,6 @@ std::string joined(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-Ran run_program(const std::string& program, std::vector<std::string> arguments) {
-  ChildProcess process(program, {.arguments = std::move(arguments)});
-  const auto exit = process.wait_for_exit();
-  if (!exit) throw TimedOut(program);
-  return {exit->code, process.standard_output(), process.standard_error()};
-}
-
 TemporaryFolder::TemporaryFolder() {
   std::string name = "/tmp/weir-test-XXXXXX";
   if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
@@ -150,7 +143,7 @@ Ran EtcdCluster::try_etcdctl(std::vector<std::string> arguments, const std::stri
   arguments.insert(arguments.begin(), "--endpoints=" + endpoints);
   arguments.insert(arguments.begin(), settings_.etcdctl_flags.begin(),
                    settings_.etcdctl_flags.end());
-  return run_program("/usr/bin/etcdctl", std::move(arguments));
+  return run_program("/usr/bin/etcdctl", {.arguments = std::move(arguments)});
 }
 
 std::string EtcdCluster::etcdctl(std::vector<std::string> arguments) {

@@ -19,13 +19,6 @@ struct EtcdSettings {
   std::vector<std::string> etcdctl_flags{};
 };
 
-// What a program left behind.
-struct Ran {
-  int code = -1;
-  std::string output, error;
-};
-Ran run_program(const std::string& program, std::vector<std::string> arguments);
-
 // A folder under /tmp that goes with the object.
 class TemporaryFolder {
  public:
