@@ -1,7 +1,6 @@
 #include "proxy/headers.h"
 
-#include <array>
-#include <charconv>
+#include "proxy/http/writer.h"
 
 namespace weir {
 namespace {
@@ -10,6 +9,7 @@ using http::Field;
 using http::Framing;
 using http::Head;
 using http::Known;
+using http::Writer;
 
 constexpr std::string_view kVia = "1.1 weir";
 
@@ -68,54 +68,48 @@ bool is_unlisted(const Head& head, const Field& field, const Field* connection) 
   return !connection || field.known == Known::authorization || !connection_lists(head, field.name);
 }
 
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(": ").append(value).append("\r\n");
+void put_field(Writer& out, std::string_view name, std::string_view value) {
+  out.put(name, ": ", value, "\r\n");
 }
 
-void append_number(std::string& out, std::uint64_t value) {
-  std::array<char, 20> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  out.append(digits.data(), end);
-}
-
-void append_framing(std::string& out, const Framing& framing) {
+void put_framing(Writer& out, const Framing& framing) {
   if (framing.kind == Framing::Kind::length) {
-    out.append("Content-Length: ");
-    append_number(out, framing.length);
-    out.append("\r\n");
+    out.put("Content-Length: ", static_cast<std::int64_t>(framing.length), "\r\n");
   } else if (framing.kind == Framing::Kind::chunked) {
-    out.append("Transfer-Encoding: chunked\r\n");
+    out.put("Transfer-Encoding: chunked\r\n");
   }
+}
+
+void put_previous_attempts(Writer& out, int attempts) {
+  if (attempts > 0) out.put(kPreviousAttempts, ": ", std::int64_t{attempts}, "\r\n");
 }
 
 // Every value that a trusted peer sent for this field, then ours.
-void append_extended(std::string& out, const ForwardedRequest& request, Known known,
-                     std::string_view name, std::string_view ours) {
-  out.append(name).append(": ");
+void put_extended(Writer& out, const ForwardedRequest& request, Known known, std::string_view name,
+                  std::string_view ours) {
+  out.put(name, ": ");
   if (request.peer_is_trusted) {
     for (const Field& field : request.head.fields) {
-      if (field.known == known && !field.value.empty()) out.append(field.value).append(", ");
+      if (field.known == known && !field.value.empty()) out.put(field.value, ", ");
     }
   }
-  out.append(ours).append("\r\n");
+  out.put(ours, "\r\n");
 }
 
-void append_forwarded(std::string& out, const ForwardedRequest& request) {
-  append_extended(out, request, Known::x_forwarded_for, "X-Forwarded-For", request.peer);
+void put_forwarded(Writer& out, const ForwardedRequest& request) {
+  put_extended(out, request, Known::x_forwarded_for, "X-Forwarded-For", request.peer);
   // The first proxy knows how and as what the service was asked for; those after it do not.
   const auto keep_or_set = [&](Known known, std::string_view name, std::string_view ours) {
     const Field* sent = request.peer_is_trusted ? request.head.find(known) : nullptr;
-    append_field(out, name, sent ? sent->value : ours);
+    put_field(out, name, sent ? sent->value : ours);
   };
   keep_or_set(Known::x_forwarded_proto, "X-Forwarded-Proto", "http");
   keep_or_set(Known::x_forwarded_host, "X-Forwarded-Host", request.authority);
-  append_extended(out, request, Known::via, "Via", kVia);
+  put_extended(out, request, Known::via, "Via", kVia);
 }
 
-void append_status_line(std::string& out, const Head& head) {
-  out.append("HTTP/1.1 ");
-  append_number(out, static_cast<std::uint64_t>(head.status));
-  out.append(" ").append(head.reason).append("\r\n");
+void put_status_line(Writer& out, const Head& head) {
+  out.put("HTTP/1.1 ", std::int64_t{head.status}, " ", head.reason, "\r\n");
 }
 
 // Fields of the upstream that ours stand in for.
@@ -125,13 +119,13 @@ bool is_replaced(Known known, const LimitFields& ours) {
          known == (ours.style == LimitHeaders::legacy ? Known::x_rate_limit : Known::rate_limit);
 }
 
-void append_answer_fields(std::string& out, const Head& head, const LimitFields& limit_fields,
-                          int previous_attempts = 0) {
+void put_answer_fields(Writer& out, const Head& head, const LimitFields& limit_fields,
+                       int previous_attempts = 0) {
   const Field* connection = head.find(Known::connection);
   for (const Field& field : head.fields) {
     if (field.known == Known::grpc_previous_attempts && previous_attempts > 0) continue;
     if (is_dropped(field.known) || is_replaced(field.known, limit_fields)) continue;
-    if (is_unlisted(head, field, connection)) append_field(out, field.name, field.value);
+    if (is_unlisted(head, field, connection)) put_field(out, field.name, field.value);
   }
 }
 
@@ -159,15 +153,15 @@ std::string_view upgrade_of(const Head& head) {
 
 void append_previous_attempts(std::string& out, int attempts) {
   if (attempts == 0) return;
-  out.append(kPreviousAttempts).append(": ");
-  append_number(out, static_cast<std::uint64_t>(attempts));
-  out.append("\r\n");
+  Writer writer(out);
+  put_previous_attempts(writer, attempts);
 }
 
-void append_request_head(std::string& out, const ForwardedRequest& request) {
+void append_request_head(std::string& text, const ForwardedRequest& request) {
   const Head& head = request.head;
-  out.append(head.method).append(" ").append(request.target).append(" HTTP/1.1\r\n");
-  append_field(out, "Host", request.authority);
+  Writer out(text);
+  out.put(head.method, " ", request.target, " HTTP/1.1\r\n");
+  put_field(out, "Host", request.authority);
   const Field* connection = head.find(Known::connection);
   for (const Field& field : head.fields) {
     switch (field.known) {
@@ -184,50 +178,52 @@ void append_request_head(std::string& out, const ForwardedRequest& request) {
       default:
         if (is_dropped(field.known)) continue;
     }
-    if (is_unlisted(head, field, connection)) append_field(out, field.name, field.value);
+    if (is_unlisted(head, field, connection)) put_field(out, field.name, field.value);
   }
-  append_forwarded(out, request);
-  append_framing(out, request.framing);
+  put_forwarded(out, request);
+  put_framing(out, request.framing);
   if (!request.upgrade.empty()) {
-    out.append("Connection: upgrade\r\n");
-    append_field(out, "Upgrade", request.upgrade);
+    out.put("Connection: upgrade\r\n");
+    put_field(out, "Upgrade", request.upgrade);
   }
-  out.append("\r\n");
+  out.put("\r\n");
 }
 
-void append_answer_head(std::string& out, const ForwardedAnswer& answer) {
-  append_status_line(out, answer.head);
-  append_answer_fields(out, answer.head, answer.limit_fields, answer.previous_attempts);
-  out.append(answer.limit_fields.text);
-  append_previous_attempts(out, answer.previous_attempts);
-  if (!answer.head.find(Known::date)) append_field(out, "Date", answer.date);
+void append_answer_head(std::string& text, const ForwardedAnswer& answer) {
+  Writer out(text);
+  put_status_line(out, answer.head);
+  put_answer_fields(out, answer.head, answer.limit_fields, answer.previous_attempts);
+  out.put(answer.limit_fields.text);
+  put_previous_attempts(out, answer.previous_attempts);
+  if (!answer.head.find(Known::date)) put_field(out, "Date", answer.date);
   if (answer.stated_length >= 0) {
-    append_framing(out, {Framing::Kind::length, static_cast<std::uint64_t>(answer.stated_length)});
+    put_framing(out, {Framing::Kind::length, static_cast<std::uint64_t>(answer.stated_length)});
   } else {
-    append_framing(out, answer.framing);
+    put_framing(out, answer.framing);
   }
   if (!answer.keep_alive) {
-    out.append("Connection: close\r\n");
+    out.put("Connection: close\r\n");
   } else if (answer.client_minor_version == 0) {
-    out.append("Connection: keep-alive\r\n");
+    out.put("Connection: keep-alive\r\n");
   }
-  out.append("\r\n");
+  out.put("\r\n");
 }
 
-void append_interim_head(std::string& out, const Head& head) {
-  append_status_line(out, head);
-  append_answer_fields(out, head, {});
-  out.append("\r\n");
+void append_interim_head(std::string& text, const Head& head) {
+  Writer out(text);
+  put_status_line(out, head);
+  put_answer_fields(out, head, {});
+  out.put("\r\n");
 }
 
-void append_switch_head(std::string& out, const Head& head, std::string_view protocol,
+void append_switch_head(std::string& text, const Head& head, std::string_view protocol,
                         const LimitFields& limit_fields) {
-  append_status_line(out, head);
-  append_answer_fields(out, head, limit_fields);
-  out.append(limit_fields.text);
-  out.append("Connection: upgrade\r\n");
-  append_field(out, "Upgrade", protocol);
-  out.append("\r\n");
+  Writer out(text);
+  put_status_line(out, head);
+  put_answer_fields(out, head, limit_fields);
+  out.put(limit_fields.text, "Connection: upgrade\r\n");
+  put_field(out, "Upgrade", protocol);
+  out.put("\r\n");
 }
 
 }  // namespace weir

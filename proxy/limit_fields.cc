@@ -1,48 +1,40 @@
 #include "proxy/limit_fields.h"
 
-#include <array>
-#include <charconv>
+#include "proxy/http/writer.h"
 
 namespace weir {
 namespace {
 
-void append_number(std::string& out, std::string_view before, std::int64_t value) {
-  std::array<char, 20> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  out.append(before).append(digits.data(), end);
-}
+using http::Writer;
 
-void append_ietf(std::string& out, const LimitFacts& facts) {
-  out.append("RateLimit-Policy: \"").append(facts.rule);
-  append_number(out, "\";q=", facts.limit.units);
+void put_ietf(Writer& out, const LimitFacts& facts) {
+  out.put("RateLimit-Policy: \"", facts.rule, "\";q=", facts.limit.units);
   if (facts.limit.mode == Mode::in_flight) {
-    out.append(";qu=\"concurrent-requests\"");
+    out.put(";qu=\"concurrent-requests\"");
   } else {
-    append_number(out, ";w=", facts.limit.window.count());
+    out.put(";w=", std::int64_t{facts.limit.window.count()});
   }
-  out.append("\r\nRateLimit: \"").append(facts.rule);
-  append_number(out, "\";r=", facts.standing.left);
-  if (facts.standing.more_in) append_number(out, ";t=", facts.standing.more_in->count());
-  out.append("\r\n");
+  out.put("\r\nRateLimit: \"", facts.rule, "\";r=", facts.standing.left);
+  if (facts.standing.more_in) out.put(";t=", std::int64_t{facts.standing.more_in->count()});
+  out.put("\r\n");
 }
 
-void append_legacy(std::string& out, const LimitFacts& facts) {
-  append_number(out, "X-RateLimit-Limit: ", facts.limit.units);
-  append_number(out, "\r\nX-RateLimit-Remaining: ", facts.standing.left);
+void put_legacy(Writer& out, const LimitFacts& facts) {
+  out.put("X-RateLimit-Limit: ", facts.limit.units, "\r\n");
+  out.put("X-RateLimit-Remaining: ", facts.standing.left, "\r\n");
   if (facts.standing.more_in) {
-    append_number(out, "\r\nX-RateLimit-Reset: ", facts.standing.more_in->count());
+    out.put("X-RateLimit-Reset: ", std::int64_t{facts.standing.more_in->count()}, "\r\n");
   }
-  out.append("\r\n");
 }
 
 }  // namespace
 
-void append_limit_fields(std::string& out, LimitHeaders style, const LimitFacts& facts) {
+void append_limit_fields(std::string& text, LimitHeaders style, const LimitFacts& facts) {
   if (style == LimitHeaders::off) return;
-  style == LimitHeaders::ietf ? append_ietf(out, facts) : append_legacy(out, facts);
+  Writer out(text);
+  style == LimitHeaders::ietf ? put_ietf(out, facts) : put_legacy(out, facts);
   if (facts.waited.count() > 0) {
-    append_number(out, "Weir-Waited-Ms: ", facts.waited.count());
-    out.append("\r\n");
+    out.put("Weir-Waited-Ms: ", std::int64_t{facts.waited.count()}, "\r\n");
   }
 }
 

@@ -57,6 +57,7 @@ constexpr auto kFirstOfLength = [] {
 Known known_field(std::string_view name) {
   if (name.size() > kLongest) return Known::other;
   for (auto i = kFirstOfLength[name.size()]; i < kFirstOfLength[name.size() + 1]; ++i) {
+    if (lower_case(name.front()) != kNames[i].text.front()) continue;
     if (equal_ignoring_case(kNames[i].text, name)) return kNames[i].known;
   }
   return Known::other;

@@ -3,6 +3,9 @@
 #include <llhttp.h>
 
 #include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
 
 namespace weir::http {
 namespace {
@@ -14,6 +17,28 @@ constexpr auto kPlain = [] {
   for (std::size_t c = 0; c < plain.size(); ++c) plain[c] = is_plain(static_cast<unsigned char>(c));
   return plain;
 }();
+
+constexpr std::uint64_t in_each_byte(unsigned char c) { return 0x0101010101010101u * c; }
+
+// The first byte from `i` on that is not plain. Eight at a time: of the bits that mark bytes below
+// a space and 0x7f, the lowest is right, whatever the subtraction borrowed above it.
+std::size_t skip_plain(std::string_view text, std::size_t i) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr std::uint64_t kHigh = in_each_byte(0x80);
+  std::uint64_t eight;
+  while (i + sizeof eight <= text.size()) {
+    std::memcpy(&eight, text.data() + i, sizeof eight);
+    const std::uint64_t deletes = eight ^ in_each_byte(0x7f);  // 0 where one was
+    const std::uint64_t below_space = (eight - in_each_byte(0x20)) & ~eight;
+    const std::uint64_t marks = (below_space | ((deletes - in_each_byte(1)) & ~deletes)) & kHigh;
+    i += marks == 0 ? sizeof eight : static_cast<std::size_t>(std::countr_zero(marks)) / 8;
+    if (marks == 0) continue;
+    if (text[i] != '\t') return i;
+    ++i;
+  }
+  while (i < text.size() && kPlain[static_cast<unsigned char>(text[i])]) ++i;
+  return i;
+}
 
 // What the callbacks of one run of llhttp fill in.
 struct Parse {
@@ -110,7 +135,7 @@ HeadReader::Result HeadReader::scan(std::string_view received) {
       return {State::malformed, 0, "a field is folded onto a second line"};
     }
     if (kPlain[static_cast<unsigned char>(c)]) {
-      ++i;
+      i = skip_plain(received, i + 1);
       continue;
     }
     if (c == '\n') return {State::malformed, 0, "a line ends without CR"};

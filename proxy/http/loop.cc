@@ -1,7 +1,6 @@
 #include "proxy/http/loop.h"
 
 #include <array>
-#include <asio/co_spawn.hpp>
 #include <ctime>
 
 namespace weir::http {
@@ -34,27 +33,25 @@ std::string_view Loop::http_date() {
   return date_;
 }
 
-Task<void> Wakeup::wait() {
-  return asio::async_initiate<const asio::use_awaitable_t<Executor>, void()>(
-      [this](Handler handler) { handler_.emplace(std::move(handler)); }, use_task);
+std::unique_ptr<char[]> Loop::take_buffer() {
+  if (spare_buffers_.empty()) return std::make_unique_for_overwrite<char[]>(kBuffer);
+  auto buffer = std::move(spare_buffers_.back());
+  spare_buffers_.pop_back();
+  return buffer;
 }
 
-void Wakeup::wake_now() {
-  if (!handler_) return;
-  Handler handler = std::move(*handler_);
-  handler_.reset();
-  std::move(handler)();
+void Loop::return_buffer(std::unique_ptr<char[]> buffer) {
+  if (spare_buffers_.size() < kSpareBuffers) spare_buffers_.push_back(std::move(buffer));
 }
 
 void Wakeup::wake() {
-  if (!handler_) return;
-  asio::post(loop_.executor(), std::move(*handler_));
-  handler_.reset();
+  if (!waiter_) return;
+  loop_.post([waiter = std::exchange(waiter_, nullptr)] { waiter.resume(); });
 }
 
 void Beside::start(Task<void> task) {
   running_ = true;
-  asio::co_spawn(loop_.executor(), std::move(task), [this](std::exception_ptr) {
+  spawn(std::move(task), [this] {
     running_ = false;
     over_.wake();
   });

@@ -3,26 +3,25 @@
 // One event loop: the thread that runs it owns every connection, pool and deadline on it, and
 // nothing of those is touched from another thread. Others reach it only through post().
 
-#include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
-#include <asio/use_awaitable.hpp>
-#include <optional>
+#include <coroutine>
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "coordination/base/clock.h"
 #include "proxy/http/deadlines.h"
 #include "proxy/http/readiness.h"
+#include "proxy/http/task.h"
 
 namespace weir::http {
 
 using Executor = asio::io_context::executor_type;
-template <class T>
-using Task = asio::awaitable<T, Executor>;
-inline constexpr asio::use_awaitable_t<Executor> use_task{};
 
 class Loop {
  public:
@@ -46,7 +45,14 @@ class Loop {
   // The time as a Date field has it, made once a second.
   std::string_view http_date();
 
+  // What a connection reads into while it has something to say: one after another uses the same.
+  static constexpr std::size_t kBuffer = 4 * 1024;
+  std::unique_ptr<char[]> take_buffer();
+  void return_buffer(std::unique_ptr<char[]> buffer);
+
  private:
+  static constexpr std::size_t kSpareBuffers = 256;
+
   void tick();
 
   const Clock& clock_;
@@ -58,6 +64,7 @@ class Loop {
   asio::steady_timer timer_{context_};
   SteadyTime date_until_{};
   std::string date_;
+  std::vector<std::unique_ptr<char[]>> spare_buffers_;
 };
 
 // One coroutine waits, an event wakes it. What happened is for the two to keep elsewhere: a wake
@@ -66,18 +73,25 @@ class Wakeup {
  public:
   explicit Wakeup(Loop& loop) : loop_(loop) {}
 
-  Task<void> wait();
-  bool waiting() const { return handler_.has_value(); }
+  auto wait() { return Wait{*this}; }
+  bool waiting() const { return waiter_ != nullptr; }
   // Resumes the waiter before returning: only as the last thing an event handler does.
-  void wake_now();
+  void wake_now() {
+    if (waiter_) std::exchange(waiter_, nullptr).resume();
+  }
   // Resumes it from the loop: from anywhere on the loop's thread.
   void wake();
 
  private:
-  using Handler = asio::async_result<asio::use_awaitable_t<Executor>, void()>::handler_type;
+  struct Wait {
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) { wakeup.waiter_ = waiter; }
+    void await_resume() const {}
+    Wakeup& wakeup;
+  };
 
   Loop& loop_;
-  std::optional<Handler> handler_;
+  std::coroutine_handle<> waiter_;
 };
 
 // One coroutine that runs beside its owner's. The owner joins it before it ends itself, since the

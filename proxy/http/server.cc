@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <cerrno>
 #include <cstring>
@@ -125,8 +124,7 @@ void Server::take(int socket) {
   auto connection = std::make_shared<Connection>(loop_, socket, options_);
   connections_.insert(connection.get());
   auto work = open > options_.limits.connections ? turn_away(connection) : serve(connection);
-  asio::co_spawn(loop_.executor(), std::move(work),
-                 [this, connection](std::exception_ptr) { forget(connection.get()); });
+  spawn(std::move(work), [this, connection] { forget(connection.get()); });
 }
 
 Task<void> Server::serve(std::shared_ptr<Connection> connection) {

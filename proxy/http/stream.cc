@@ -37,6 +37,11 @@ Stream::Stream(Loop& loop, int socket)
   if (socket_ >= 0) set_up();
 }
 
+Stream::~Stream() {
+  close();
+  drop_buffer();
+}
+
 void Stream::set_up() {
   const int on = 1;
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -88,24 +93,35 @@ void Stream::consume(std::size_t bytes) {
 
 // A buffer that one read filled is too small for what the peer sends, and is doubled.
 void Stream::make_room(std::size_t max_buffer) {
-  if (capacity_ < max_buffer && (filled_ || capacity_ == 0)) {
-    const std::size_t capacity = std::min(std::max(capacity_ * 2, kInitialBuffer), max_buffer);
+  if (capacity_ == 0) {
+    buffer_ = loop_.take_buffer();
+    capacity_ = Loop::kBuffer;
+  } else if (capacity_ < max_buffer && filled_) {
+    const std::size_t capacity = std::min(capacity_ * 2, max_buffer);
     auto larger = std::make_unique_for_overwrite<char[]>(capacity);
-    if (size() > 0) std::memcpy(larger.get(), data(), size());
+    const std::size_t kept = size();
+    if (kept > 0) std::memcpy(larger.get(), data(), kept);
+    drop_buffer();
     buffer_ = std::move(larger);
     capacity_ = capacity;
+    end_ = kept;
   } else if (begin_ > 0) {
     std::memmove(buffer_.get(), data(), size());
+    end_ -= begin_;
+    begin_ = 0;
   }
-  end_ -= begin_;
-  begin_ = 0;
 }
 
 void Stream::release_buffer() {
   if (size() > 0) return;
+  drop_buffer();
+  filled_ = false;
+}
+
+void Stream::drop_buffer() {
+  if (capacity_ == Loop::kBuffer) loop_.return_buffer(std::move(buffer_));
   buffer_.reset();
   capacity_ = begin_ = end_ = 0;
-  filled_ = false;
 }
 
 // Takes what is there, once. Less than there was room for means that nothing is left, unless the

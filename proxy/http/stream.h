@@ -48,7 +48,7 @@ class Stream {
 
   // Takes over a connected socket that does not block; -1: none yet.
   Stream(Loop& loop, int socket);
-  ~Stream() { close(); }
+  ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
@@ -97,19 +97,18 @@ class Stream {
   static constexpr std::size_t kMaxBuffer = 64 * 1024;
 
  private:
-  static constexpr std::size_t kInitialBuffer = 4 * 1024;
-
   static void ready(void* self, unsigned events);
   void on_ready(unsigned events);
   void set_up();
   void receive();
   void make_room(std::size_t max_buffer);
+  void drop_buffer();
   Task<void> wait_writable(std::chrono::milliseconds timeout);
 
   Loop& loop_;
   int socket_;
   Readiness::Entry readiness_{&Stream::ready, this};
-  std::unique_ptr<char[]> buffer_;
+  std::unique_ptr<char[]> buffer_;  // one of Loop::kBuffer goes back to the loop's spare ones
   std::size_t capacity_ = 0, begin_ = 0, end_ = 0;
   std::uint64_t sent_ = 0;
   bool readable_ = true;  // as far as the last edge and the last read tell

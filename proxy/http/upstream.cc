@@ -1,9 +1,6 @@
 #include "proxy/http/upstream.h"
 
 #include <algorithm>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
-#include <asio/redirect_error.hpp>
 #include <utility>
 
 namespace weir::http {
@@ -22,6 +19,30 @@ constexpr std::size_t kMaxIdlePerServer = 256;
 constexpr milliseconds kNever{0};
 // How long the addresses of a name are taken to be right.
 constexpr milliseconds kNameValid{10'000};
+
+// Asks the system for the addresses of a name, beside the loop.
+class Lookup {
+ public:
+  using Found = asio::ip::tcp::resolver::results_type;
+
+  explicit Lookup(Loop& loop) : resolver_(loop.context()), over_(loop) {}
+
+  // Empty: there are none to be had.
+  Task<Found> find(const ServerAddress& address) {
+    Found found;
+    resolver_.async_resolve(address.host, std::to_string(address.port),
+                            [&](std::error_code, const Found& results) {
+                              found = results;
+                              over_.wake_now();
+                            });
+    co_await over_.wait();
+    co_return found;
+  }
+
+ private:
+  asio::ip::tcp::resolver resolver_;
+  Wakeup over_;
+};
 
 }  // namespace
 
@@ -135,25 +156,26 @@ Outbound Upstream::take_idle(Used used) {
 
 void Upstream::keep(std::size_t index, std::shared_ptr<Stream> stream) {
   auto& idle = servers_[index].idle;
-  if (idle.size() == kMaxIdlePerServer) drop_idle(index, idle.front().get());
+  if (idle.size() == kMaxIdlePerServer) drop_idle(idle.front().get());
   // Whatever comes now, an end or bytes that nobody asked for, the connection is of no more use.
-  stream->on_event([this, index, raw = stream.get()] { drop_idle(index, raw); });
+  stream->on_event([this, raw = stream.get()] { drop_idle(raw); });
   stream->set_read_timeout(kMaxIdle);
   stream->release_buffer();
   idle.push_back(std::move(stream));
 }
 
-void Upstream::drop_idle(std::size_t index, Stream* stream) {
-  auto& idle = servers_[index].idle;
-  const auto found = std::find_if(idle.begin(), idle.end(),
-                                  [&](const auto& kept) { return kept.get() == stream; });
-  if (found == idle.end()) return;
-  std::shared_ptr<Stream> dropped = std::move(*found);
-  idle.erase(found);
-  dropped->set_read_timeout(kNever);
-  dropped->close();
-  // It may be its own event that brought us here: it must outlast it.
-  loop_.post([dropped = std::move(dropped)] {});
+void Upstream::drop_idle(Stream* stream) {
+  for (Server& server : servers_) {
+    const auto found = std::find_if(server.idle.begin(), server.idle.end(),
+                                    [&](const auto& kept) { return kept.get() == stream; });
+    if (found == server.idle.end()) continue;
+    std::shared_ptr<Stream> dropped = std::move(*found);
+    server.idle.erase(found);
+    dropped->set_read_timeout(kNever);
+    dropped->close();
+    // It may be its own event that brought us here: it must outlast it.
+    return loop_.post([dropped = std::move(dropped)] {});
+  }
 }
 
 Task<Outbound> Upstream::connect(std::shared_ptr<Stream>& current, Used used) {
@@ -182,7 +204,7 @@ Task<Stream::Status> Upstream::connect_to(std::size_t index, std::shared_ptr<Str
   if (server.endpoints.empty()) {
     co_await resolve(weak_from_this(), index);
   } else if (server.resolved_at != SteadyTime::max() && now - server.resolved_at > kNameValid) {
-    asio::co_spawn(loop_.executor(), resolve(weak_from_this(), index), asio::detached);
+    spawn(resolve(weak_from_this(), index), [] {});
   }
   Stream::Status status = current->aborted() ? Stream::Status::aborted : Stream::Status::reset;
   const std::vector<asio::ip::tcp::endpoint> endpoints = server.endpoints;
@@ -202,16 +224,14 @@ Task<void> Upstream::resolve(std::weak_ptr<Upstream> upstream, std::size_t index
     co_return;
   self->servers_[index].resolving = true;
   const ServerAddress address = self->servers_[index].address;
-  asio::ip::tcp::resolver resolver(self->loop_.context());
+  Lookup lookup(self->loop_);
   self.reset();
-  std::error_code error;
-  const auto found = co_await resolver.async_resolve(address.host, std::to_string(address.port),
-                                                     asio::redirect_error(use_task, error));
+  const auto found = co_await lookup.find(address);
   self = upstream.lock();
   if (!self) co_return;
   Server& server = self->servers_[index];
   server.resolving = false;
-  if (error) co_return;
+  if (found.empty()) co_return;
   server.resolved_at = self->loop_.deadlines().now();
   server.endpoints.assign(found.begin(), found.end());
 }

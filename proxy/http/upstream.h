@@ -96,7 +96,7 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
   Outbound begin(std::size_t server, Used used);
   int pick(const std::vector<bool>& tried, Used used) const;
   void keep(std::size_t server, std::shared_ptr<Stream> stream);
-  void drop_idle(std::size_t server, Stream* stream);
+  void drop_idle(Stream* stream);
   static Task<void> resolve(std::weak_ptr<Upstream> upstream, std::size_t server);
   Task<Stream::Status> connect_to(std::size_t server, std::shared_ptr<Stream>& current);
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <asio/co_spawn.hpp>
 
 namespace weir::http {
 namespace {
@@ -47,8 +46,7 @@ TEST(Continue, ThatTheClientDoesNotTakeEndsTheConnection) {
   Connection connection(loop, server, options);
   int times_gone = 0;
   connection.on_gone([&] { ++times_gone; });
-  asio::co_spawn(loop.executor(), read_and_send_continue(connection),
-                 [&](std::exception_ptr) { loop.stop(); });
+  spawn(read_and_send_continue(connection), [&] { loop.stop(); });
   loop.run();
   EXPECT_TRUE(connection.gone());
   EXPECT_EQ(times_gone, 1);

@@ -91,6 +91,22 @@ TEST(RequestHead, ControlBytesAreRefused) {
   EXPECT_EQ(request("GET / HTTP/1.1\r\nA: caf\xc3\xa9\r\n\r\n"), State::done);
 }
 
+// They are looked for eight at a time.
+TEST(RequestHead, AByteIsJudgedTheSameWhereverItStands) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool plain = (byte >= 0x20 && byte != 0x7f) || byte == '\t';
+    for (std::size_t before = 0; before < 20; ++before) {
+      const std::string value =
+          std::string(before, 'v') + static_cast<char>(byte) + std::string(20 - before, 'v');
+      const std::string text = "GET / HTTP/1.1\r\nHost: h\r\nField: " + value + "\r\n\r\n";
+      HeadReader reader(HeadReader::Kind::request, Limits{});
+      Head head;
+      const auto result = reader.read(text, head);
+      EXPECT_EQ(result.state == HeadReader::State::done, plain) << byte << " at " << before;
+    }
+  }
+}
+
 TEST(RequestHead, OnlyHttp10And11AreSpoken) {
   for (const char* version :
        {"HTTP/0.9", "HTTP/1.2", "HTTP/2.0", "HTTP/11", "http/1.1", "ICE/1.1", ""}) {
