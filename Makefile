@@ -2,7 +2,7 @@
 PRESET ?= dev
 JOBS ?= 2
 
-.PHONY: run test build check bench simulate clean
+.PHONY: run test build package check bench simulate clean
 
 run: build
 	scripts/run
@@ -28,6 +28,11 @@ simulate:
 	cmake --build --preset $(PRESET) -j $(JOBS) --target simulation
 	build/$(PRESET)/simulation --seeds $(SEEDS)
 	build/$(PRESET)/simulation --bugs
+
+# A Debian package of the release build, in build/release.
+package: build
+	scripts/install-packages package
+	cpack --config build/release/CPackConfig.cmake -G DEB -B build/release
 
 check:
 	scripts/install-packages test

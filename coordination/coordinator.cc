@@ -177,18 +177,19 @@ void Coordinator::stop(std::function<void()> done) {
   wake_();
 }
 
-void Coordinator::inspect(Resource& resource, std::function<void(Claims)> callback) {
+void Coordinator::inspect(const Policy& policy, std::string_view resource,
+                          std::function<void(std::optional<Claims>)> callback) {
   const Instant now = this->now();
-  const Limit limit = resource.policy().limit();
-  const std::string claims = keys_.claims_of(resource.policy().name(), resource.name(), limit.mode,
-                                             window_at(now.wall, limit.window));
+  const Limit limit = policy.limit();
+  const std::string claims =
+      keys_.claims_of(policy.name(), resource, limit.mode, window_at(now.wall, limit.window));
   health_.txn(read_txn(claims), [callback = std::move(callback)](Answer<TxnAnswer> answer) {
+    const auto* told = std::get_if<TxnAnswer>(&answer);
+    if (!told) return callback(std::nullopt);
     Claims units;
-    if (const auto* told = std::get_if<TxnAnswer>(&answer)) {
-      for (const KeyValue& entry : std::get<ReadAnswer>(told->answers.front()).keys) {
-        const auto owner = percent_decode(Keyspace::owner_of(entry.key));
-        units[owner.value_or("?")] += claimed_units(entry.value);
-      }
+    for (const KeyValue& entry : std::get<ReadAnswer>(told->answers.front()).keys) {
+      const auto owner = percent_decode(Keyspace::owner_of(entry.key));
+      units[owner.value_or("?")] += claimed_units(entry.value);
     }
     callback(std::move(units));
   });

@@ -106,9 +106,11 @@ class Coordinator {
   void drain();
   // Gives back what was never spent; `done` is called when that has been answered.
   void stop(std::function<void()> done);
-  // What the store holds for a resource now: units by replica. Empty if it cannot tell.
+  // What the store holds for a resource now, also one that nobody here has asked for: units by
+  // replica. Nothing if it does not say.
   using Claims = std::map<std::string, std::int64_t>;
-  void inspect(Resource& resource, std::function<void(Claims)> callback);
+  void inspect(const Policy& policy, std::string_view resource,
+               std::function<void(std::optional<Claims>)> callback);
 
  private:
   using Shared = std::shared_ptr<Resource>;

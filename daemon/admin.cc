@@ -1,9 +1,6 @@
 #include "daemon/admin.h"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
-
-#include "coordination/keyspace.h"
 
 namespace weir {
 namespace {
@@ -11,39 +8,19 @@ namespace {
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
 
-constexpr std::size_t kMaxTop = 100'000;
-
-// Nothing: not one that is served.
-std::optional<ResourceQuery> parse_query(std::string_view text) {
-  ResourceQuery query;
-  while (!text.empty()) {
-    const std::string_view part = text.substr(0, text.find('&'));
-    text.remove_prefix(std::min(part.size() + 1, text.size()));
-    if (part.starts_with("name=")) {
-      query.name = percent_decode(part.substr(5));
-      if (!query.name) return std::nullopt;
-    } else if (part.starts_with("top=")) {
-      const auto [end, error] =
-          std::from_chars(part.data() + 4, part.data() + part.size(), query.top);
-      if (error != std::errc{} || end != part.data() + part.size()) return std::nullopt;
-      if (query.top < 1 || query.top > kMaxTop) return std::nullopt;
-    } else {
-      return std::nullopt;
-    }
-  }
-  return query;
-}
-
 }  // namespace
 
 http::Task<void> Admin::serve(http::Connection& connection) {
   const std::string_view method = connection.request().method;
   const std::string_view target = connection.request().target;
   const std::string_view path = target.substr(0, target.find('?'));
+  const bool reads = method == "GET" || method == "HEAD";
+  std::string query{target.substr(std::min(path.size() + 1, target.size()))};
   Page answer{};
-  if (path == "/v1/resources" && (method == "GET" || method == "HEAD")) {
-    std::string query{target.substr(std::min(path.size() + 1, target.size()))};
+  if (path == "/v1/resources" && reads) {
     answer = co_await resources(std::move(query));
+  } else if (path == "/v1/explain" && reads) {
+    answer = co_await explain(std::move(query));
   } else {
     answer = page(method, path);
   }
@@ -51,11 +28,24 @@ http::Task<void> Admin::serve(http::Connection& connection) {
 }
 
 http::Task<Admin::Page> Admin::resources(std::string query) const {
-  const std::optional<ResourceQuery> parsed = parse_query(query);
+  const std::optional<ResourceQuery> parsed = read_resource_query(query);
   if (!parsed) {
     co_return Page{400, kJson, "{\"error\":\"top=N, from 1 to 100000, or name=NAME\"}\n"};
   }
   std::string body = co_await pages_.resources(*parsed);
+  co_return Page{200, kJson, std::move(body)};
+}
+
+http::Task<Admin::Page> Admin::explain(std::string query) const {
+  ExplainQuery read = read_explain_query(query);
+  if (!read.fault.empty()) {
+    const nlohmann::ordered_json error{
+        {"error", read.fault},
+        {"query", "path=PATH[&method=METHOD][&host=HOST][&client=ADDRESS][&header=NAME:VALUE]…"}};
+    std::string text = error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    co_return Page{400, kJson, std::move(text)};
+  }
+  std::string body = co_await pages_.explain(std::move(read.question));
   co_return Page{200, kJson, std::move(body)};
 }
 
@@ -77,7 +67,8 @@ Admin::Page Admin::page(std::string_view method, std::string_view path) const {
   return {
       404, kJson,
       "{\"error\":\"no such page\",\"pages\":[\"/livez\",\"/readyz\",\"/metrics\",\"/v1/status\","
-      "\"/v1/resources\",\"/v1/replicas\",\"/v1/upstreams\",\"/v1/config\"]}\n"};
+      "\"/v1/resources\",\"/v1/replicas\",\"/v1/upstreams\",\"/v1/config\","
+      "\"/v1/explain\"]}\n"};
 }
 
 }  // namespace weir

@@ -4,29 +4,24 @@
 // given; on the control loop's thread.
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "daemon/query.h"
 #include "proxy/http/connection.h"
 
 namespace weir {
-
-// /v1/resources?top=N or ?name=NAME
-struct ResourceQuery {
-  std::size_t top = 20;
-  std::optional<std::string> name;
-};
 
 // Where the pages come from. Each is called anew for every request.
 struct AdminPages {
   std::function<std::string()> not_ready;  // why not; empty: ready
   std::function<std::string()> metrics;
-  std::function<std::string()> status;     // JSON
-  std::function<std::string()> replicas;   // JSON
-  std::function<std::string()> upstreams;  // JSON
-  std::function<std::string()> config;     // JSON
-  std::function<http::Task<std::string>(ResourceQuery)> resources;
+  std::function<std::string()> status;                              // JSON
+  std::function<std::string()> replicas;                            // JSON
+  std::function<std::string()> upstreams;                           // JSON
+  std::function<std::string()> config;                              // JSON
+  std::function<http::Task<std::string>(ResourceQuery)> resources;  // JSON
+  std::function<http::Task<std::string>(Question)> explain;         // JSON
 };
 
 class Admin {
@@ -44,6 +39,7 @@ class Admin {
   };
   Page page(std::string_view method, std::string_view path) const;
   http::Task<Page> resources(std::string query) const;
+  http::Task<Page> explain(std::string query) const;
 
   const AdminPages pages_;
 };

@@ -28,6 +28,8 @@ class Cooldowns final : public CooldownMemory {
   void drain();
   // For the admin address; empty: there are none.
   std::vector<CooldownView> view(const std::string& upstream) const;
+  // The gate that the upstream has, or had last; nullptr: it never had one.
+  std::shared_ptr<Cooldown> gate(const std::string& upstream) const;
 
   std::vector<Change> take_changes() override;
   std::optional<Kept> find(const CooldownKey& key) const override;
@@ -35,8 +37,6 @@ class Cooldowns final : public CooldownMemory {
   void forget(const CooldownKey& key) override;
 
  private:
-  std::shared_ptr<Cooldown> gate(const std::string& upstream) const;
-
   const Clock& clock_;
   std::atomic<bool> dirty_{false};
   const std::function<void()> changed_;  // tells dirty_ too

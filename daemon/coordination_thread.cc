@@ -141,10 +141,10 @@ void CoordinationThread::stop(std::function<void()> done) {
   });
 }
 
-void CoordinationThread::inspect(std::shared_ptr<Resource> resource,
-                                 std::function<void(Coordinator::Claims)> callback) {
-  post([this, resource = std::move(resource), callback = std::move(callback)]() mutable {
-    coordinator_->inspect(*resource, std::move(callback));
+void CoordinationThread::inspect(const Policy& policy, std::string resource,
+                                 std::function<void(std::optional<Coordinator::Claims>)> callback) {
+  post([this, &policy, resource = std::move(resource), callback = std::move(callback)]() mutable {
+    coordinator_->inspect(policy, resource, std::move(callback));
   });
 }
 

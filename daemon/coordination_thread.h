@@ -64,8 +64,8 @@ class CoordinationThread {
   void configure(Limits limits, std::function<void()> then);
   void drain();
   void stop(std::function<void()> done);
-  void inspect(std::shared_ptr<Resource> resource,
-               std::function<void(Coordinator::Claims)> callback);
+  void inspect(const Policy& policy, std::string resource,
+               std::function<void(std::optional<Coordinator::Claims>)> callback);
 
   // There is something to do.
   void wake();

@@ -75,7 +75,11 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
       admin_({[this] { return not_ready(); }, [this] { return metrics(); },
               [this] { return status(); }, [this] { return replicas(); },
               [this] { return upstreams(); }, [this] { return to_json(config_).dump(2) + "\n"; },
-              [this](ResourceQuery query) { return resource_pages_->page(std::move(query)); }}),
+              [this](ResourceQuery query) { return resource_pages_->page(std::move(query)); },
+              [this](Question question) {
+                return explain_page_->page(std::move(question),
+                                           {config_, retries_, phase_ != Phase::serving});
+              }}),
       drain_deadline_([this] { cut(); }),
       stop_deadline_([this] { end(); }) {
   if (config_.replica.empty()) config_.replica = default_replica_name();
@@ -94,6 +98,7 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
       CoordinationThread::Notices{[this](const std::string& text) { log_.info(text); },
                                   [this](const std::string& text) { log_.warn(text); }});
   resource_pages_ = std::make_unique<ResourcePages>(loop_, *coordination_);
+  explain_page_ = std::make_unique<ExplainPage>(loop_, *coordination_, cooldowns_, throttles_);
   for (int listener : listeners) {
     workers_.push_back(
         std::make_unique<Worker>(clock_, listener, connections_, coordination_->coordinator()));
@@ -271,11 +276,13 @@ std::string Daemon::not_ready() const {
 std::string Daemon::status() const {
   const bool embedded = config_.coordination.kind == CoordinationOptions::Kind::embedded;
   const bool store_up = coordination_->coordinator().stats().store_up;
+  const std::string reason = not_ready();
   const nlohmann::ordered_json status{
       {"version", WEIR_VERSION},
       {"replica", config_.replica},
       {"since", utc_text(since_)},
-      {"ready", not_ready().empty()},
+      {"ready", reason.empty()},
+      {"reason", reason},
       {"listen", listen_address_},
       {"admin", admin_address_},
       {"workers", workers_.size()},

@@ -14,6 +14,7 @@
 #include "daemon/config.h"
 #include "daemon/cooldowns.h"
 #include "daemon/coordination_thread.h"
+#include "daemon/explain_page.h"
 #include "daemon/file_watch.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
@@ -73,6 +74,7 @@ class Daemon {
   std::map<std::string, std::shared_ptr<UpstreamRetries>> retries_;  // the last ones, by upstream
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<ResourcePages> resource_pages_;
+  std::unique_ptr<ExplainPage> explain_page_;
   Admin admin_;
   std::unique_ptr<http::Server> admin_server_;
   std::unique_ptr<FileWatch> file_watch_;

@@ -55,27 +55,35 @@ http::Task<std::string> ResourcePages::named(std::string name) {
   });
   Json list = Json::array();
   for (const auto& resource : found) {
-    const Coordinator::Claims claims = co_await claims_of(resource);
+    const auto claims =
+        co_await claims_of(loop_, coordination_, resource->policy(), resource->name());
     const ResourceView view = coordinator.view(*resource);
     Json entry = to_json(view);
-    entry["claims"] = Json(claims);
+    entry["claims"] = Json(claims.value_or(Coordinator::Claims{}));
     entry["next_free"] = view.next_free ? Json(utc_text_ms(*view.next_free)) : Json(nullptr);
     list.push_back(std::move(entry));
   }
   co_return text_of(std::move(list));
 }
 
-http::Task<Coordinator::Claims> ResourcePages::claims_of(std::shared_ptr<Resource> resource) {
-  http::Wakeup answered(loop_);
+http::Task<std::optional<Coordinator::Claims>> claims_of(http::Loop& loop,
+                                                         CoordinationThread& coordination,
+                                                         const Policy& policy,
+                                                         std::string resource) {
+  http::Wakeup answered(loop);
+  bool told = false;
   std::optional<Coordinator::Claims> claims;
-  coordination_.inspect(resource, [this, &answered, &claims](Coordinator::Claims told) {
-    loop_.post([&answered, &claims, told = std::move(told)]() mutable {
-      claims = std::move(told);
-      answered.wake_now();
-    });
-  });
-  while (!claims) co_await answered.wait();
-  co_return *std::move(claims);
+  coordination.inspect(
+      policy, std::move(resource),
+      [&loop, &answered, &told, &claims](std::optional<Coordinator::Claims> answer) {
+        loop.post([&answered, &told, &claims, answer = std::move(answer)]() mutable {
+          claims = std::move(answer);
+          told = true;
+          answered.wake_now();
+        });
+      });
+  while (!told) co_await answered.wait();
+  co_return claims;
 }
 
 }  // namespace weir

@@ -3,6 +3,7 @@
 // /v1/resources: which resources are busy, and what the store holds for one of them. On the control
 // loop; the coordination thread is asked and answers later.
 
+#include <optional>
 #include <string>
 
 #include "daemon/admin.h"
@@ -10,6 +11,12 @@
 #include "proxy/http/loop.h"
 
 namespace weir {
+
+// What the store holds for a resource now; nothing: it does not say.
+http::Task<std::optional<Coordinator::Claims>> claims_of(http::Loop& loop,
+                                                         CoordinationThread& coordination,
+                                                         const Policy& policy,
+                                                         std::string resource);
 
 class ResourcePages {
  public:
@@ -22,7 +29,6 @@ class ResourcePages {
  private:
   std::string busiest(std::size_t top);
   http::Task<std::string> named(std::string name);
-  http::Task<Coordinator::Claims> claims_of(std::shared_ptr<Resource> resource);
 
   http::Loop& loop_;
   CoordinationThread& coordination_;

@@ -35,22 +35,15 @@ Json cooldowns_of(const UpstreamOptions& upstream, const Cooldowns& cooldowns) {
 }
 
 Json throttle_of(const UpstreamOptions& upstream, const UpstreamKnowledge& known, SteadyTime now) {
-  constexpr const char* kKinds[] = {"off", "aimd", "sfq", "bloom", "sfb"};
-  Json page{{"kind", kKinds[static_cast<std::size_t>(upstream.throttle.kind)]}};
-  UpstreamThrottle* const throttle = known.throttles.find(upstream.name);
-  if (!throttle) return page;
+  Json page = throttle_entry(upstream, known.throttles, now);
+  if (page.size() == 1) return page;  // off
   std::uint64_t denied = 0;
   for (const ProxyStats* loop : known.loops) {
     loop->each_upstream([&](const std::string& name, const UpstreamStats& stats) {
       if (name == upstream.name) denied += stats.throttled.value();
     });
   }
-  const ThrottleFacts facts = throttle->throttle().facts(now);
-  page.update({{"rate", facts.rate},
-               {"buckets", facts.buckets},
-               {"in_use", facts.in_use},
-               {"waiting", throttle->line().waiting()},
-               {"denied", denied}});
+  page["denied"] = denied;
   return page;
 }
 
@@ -67,6 +60,19 @@ Json budget_of(const UpstreamRetries& retries, SteadyTime now) {
 }
 
 }  // namespace
+
+Json throttle_entry(const UpstreamOptions& upstream, const Throttles& throttles, SteadyTime now) {
+  constexpr const char* kKinds[] = {"off", "aimd", "sfq", "bloom", "sfb"};
+  Json page{{"kind", kKinds[static_cast<std::size_t>(upstream.throttle.kind)]}};
+  UpstreamThrottle* const throttle = throttles.find(upstream.name);
+  if (!throttle) return page;
+  const ThrottleFacts facts = throttle->throttle().facts(now);
+  page.update({{"rate", facts.rate},
+               {"buckets", facts.buckets},
+               {"in_use", facts.in_use},
+               {"waiting", throttle->line().waiting()}});
+  return page;
+}
 
 std::string upstreams_page(const std::vector<UpstreamOptions>& upstreams,
                            const UpstreamKnowledge& known, SteadyTime now) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ struct UpstreamKnowledge {
   const std::map<std::string, std::shared_ptr<UpstreamRetries>>& retries;
   std::span<const ProxyStats* const> loops;
 };
+
+// {"kind":…,"rate":…,"buckets":N,"in_use":N,"waiting":N}; where it is off only the kind.
+nlohmann::ordered_json throttle_entry(const UpstreamOptions& upstream, const Throttles& throttles,
+                                      SteadyTime now);
 
 // {"upstreams":[{"name":…,
 //   "throttle":{"kind":…,"rate":…,"buckets":N,"in_use":N,"waiting":N,"denied":N},

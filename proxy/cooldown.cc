@@ -149,6 +149,20 @@ std::optional<SteadyTime> Cooldown::not_before(std::string_view project, SteadyT
   return memory_.not_before(project, now);
 }
 
+Cooldown::Verdict Cooldown::foresee(std::string_view project, SteadyTime now) {
+  if (calm_.load(std::memory_order_acquire)) return {};
+  std::lock_guard lock(mutex_);
+  std::optional<SteadyTime> until = memory_.not_before(project, now);
+  for (const auto& [name, record] : memory_.met_by(project, now)) {
+    const auto line = lines_.find(name);
+    const bool others = line != lines_.end() && !line->second.asleep.empty();
+    if (!until && (record->probe != 0 || others)) until = SteadyTime::max();
+  }
+  if (!until) return {};
+  if (draining_) return {Verdict::Kind::draining};
+  return {Verdict::Kind::held, *until};
+}
+
 void Cooldown::configure(const CooldownOptions& options) {
   std::lock_guard lock(mutex_);
   memory_.configure(options);

@@ -77,6 +77,8 @@ class Cooldown {
   void succeeded(Visitor& visitor, SteadyTime sent, const Instant& now);
   // For attempts beside another: before when they may not go. Nothing: they may.
   std::optional<SteadyTime> not_before(std::string_view project, SteadyTime now);
+  // What ask() would say to one that came now, who is not held by it and probes nothing.
+  Verdict foresee(std::string_view project, SteadyTime now);
 
   // -- for their owner
   void configure(const CooldownOptions& options);

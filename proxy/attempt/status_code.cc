@@ -78,4 +78,15 @@ bool StatusSet::contains(const Outcome& outcome) const {
          http_.test(static_cast<std::size_t>(outcome.http_status - kFirstHttp));
 }
 
+std::vector<std::string> StatusSet::names() const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < codes_.size(); ++i) {
+    if (codes_.test(i)) names.emplace_back(kNames[i]);
+  }
+  for (std::size_t i = 0; i < http_.size(); ++i) {
+    if (http_.test(i)) names.push_back(std::to_string(kFirstHttp + static_cast<int>(i)));
+  }
+  return names;
+}
+
 }  // namespace weir

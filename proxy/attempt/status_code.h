@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "proxy/http/field.h"
 
@@ -61,6 +63,8 @@ class StatusSet {
   bool empty() const { return codes_.none() && http_.none(); }
   // OK is in none.
   bool contains(const Outcome& outcome) const;
+  // "UNAVAILABLE", "503"
+  std::vector<std::string> names() const;
 
   static constexpr int kFirstHttp = 400, kLastHttp = 599;
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "proxy/headers.h"
-#include "proxy/path.h"
+#include "proxy/http/refusal.h"
 
 namespace weir::http {
 namespace {
@@ -85,52 +85,19 @@ Task<bool> Connection::read_request() {
   }
 }
 
-// Why the request that was read is not served; nothing: it is.
+// Why the request that was read is not served; nothing: it is. Also decides about the body and the
+// connection.
 std::optional<LocalReply> Connection::judge(const HeadReader::Result& result) {
-  const Limits& limits = options_.limits;
-  switch (result.state) {
-    case HeadReader::State::malformed:
-      return LocalReply{Denial::malformed, result.fault};
-    case HeadReader::State::target_too_long:
-      return LocalReply{Denial::target_too_long,
-                        "at most " + std::to_string(limits.target_bytes) + " bytes are taken"};
-    case HeadReader::State::too_large:
-      return LocalReply{Denial::header_too_large,
-                        "at most " + std::to_string(limits.header_bytes) + " bytes in " +
-                            std::to_string(limits.header_fields) + " fields are taken"};
-    case HeadReader::State::more:
-    case HeadReader::State::done:
-      break;
-  }
-  if (const char* fault = check_request()) return LocalReply{Denial::malformed, fault};
-  if (request_.method == "CONNECT") {
-    return LocalReply{Denial::connect_method, "this is no forward proxy"};
-  }
-  const Field* expect = request_.find(Known::expect);
-  const bool other =
-      expect && std::ranges::any_of(request_.fields, [](const Field& field) {
-        return field.known == Known::expect && !equal_ignoring_case(field.value, "100-continue");
-      });
-  if (other) {
-    return LocalReply{Denial::unknown_expectation, "only 100-continue is known"};
-  }
-  expects_continue_ = expect && request_.minor_version == 1 && !body_.done();
-  return std::nullopt;
-}
-
-// What a sound head must still not say. Also decides about the body and the connection.
-const char* Connection::check_request() {
-  const std::size_t hosts = request_.count(Known::host);
-  if (hosts > 1) return "more than one Host";
-  if (hosts == 0 && request_.minor_version == 1) return "no Host";
-  if (hosts == 1 && !valid_authority(request_.find(Known::host)->value)) {
-    return "a Host that is none";
-  }
+  if (auto refusal = refusal_of(result, options_.limits)) return refusal;
   framing_ = request_framing(request_);
-  if (framing_.fault) return framing_.fault;
+  if (const char* fault = fault_of(request_, framing_)) {
+    return LocalReply{Denial::malformed, fault};
+  }
   body_ = BodyDecoder{framing_};
   keep_alive_ = persists(request_);
-  return nullptr;
+  if (auto refusal = refusal_of(request_)) return refusal;
+  expects_continue_ = request_.find(Known::expect) && request_.minor_version == 1 && !body_.done();
+  return std::nullopt;
 }
 
 Task<bool> Connection::refuse(LocalReply refusal) {

@@ -72,7 +72,6 @@ class Connection {
 
  private:
   std::optional<LocalReply> judge(const HeadReader::Result& result);
-  const char* check_request();
   Task<bool> refuse(LocalReply refusal);
   Task<void> linger();
 

@@ -341,16 +341,18 @@ TEST(Stopping, ReturnsWhatWasNeverSpentAndNothingElse) {
     world.pass(100ms);
   }
   std::int64_t claimed = 0;
-  world.replica().inspect(*world.replica().find(world.replica().policy("default"), "/a"),
-                          [&](Coordinator::Claims claims) { claimed = claims["r1"]; });
+  world.replica().inspect(
+      world.replica().policy("default"), "/a",
+      [&](std::optional<Coordinator::Claims> claims) { claimed = claims.value()["r1"]; });
   EXPECT_GT(claimed, 40) << "nothing was claimed ahead, so that this test shows nothing";
   bool stopped = false;
   world.replica().drain();
   world.replica().stop([&] { stopped = true; });
   world.settle();
   EXPECT_TRUE(stopped);
-  world.replica().inspect(*world.replica().find(world.replica().policy("default"), "/a"),
-                          [&](Coordinator::Claims claims) { claimed = claims["r1"]; });
+  world.replica().inspect(
+      world.replica().policy("default"), "/a",
+      [&](std::optional<Coordinator::Claims> claims) { claimed = claims.value()["r1"]; });
   EXPECT_EQ(claimed, 40);
 }
 

@@ -1,0 +1,18 @@
+#pragma once
+
+// Asks a daemon's admin address for a page. Blocks, for a few seconds at most.
+
+#include <string>
+
+namespace weir::ctl {
+
+struct Answer {
+  int status = 0;     // 0: there is none,
+  std::string fault;  // because of this
+  std::string body;
+};
+
+// `admin` is HOST or HOST:PORT, IPv6 addresses in brackets.
+Answer ask(const std::string& admin, const std::string& page);
+
+}  // namespace weir::ctl

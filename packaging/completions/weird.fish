@@ -1,0 +1,15 @@
+# fish completion for weird
+complete -c weird -f
+complete -c weird -l config -r -F -d 'Read the configuration from this file'
+complete -c weird -l listen -x -d 'Accept requests here'
+complete -c weird -l admin -x -d 'Answer operators here'
+complete -c weird -l upstream -x -d 'A server of the upstream main'
+complete -c weird -l limit -x -d 'What each path may have where no rule matches'
+complete -c weird -l etcd -x -d 'Agree with other replicas through this etcd'
+complete -c weird -l replica -x -d 'This replica\'s name'
+complete -c weird -l workers -x -d 'Event loops; 0 is one per core'
+complete -c weird -l log-level -xa 'trace debug info warn error off' -d 'How much to log'
+complete -c weird -l log-format -xa 'text json' -d 'How to log'
+complete -c weird -l check -d 'Validate the configuration and exit'
+complete -c weird -l version -d 'Print the version and exit'
+complete -c weird -s h -l help -d 'Print help and exit'
