@@ -36,7 +36,7 @@ ENTRYPOINT ["demo-upstream", "0.0.0.0:9000"]
 FROM debian:bookworm-slim AS network-faults
 RUN apt-get update && apt-get install -y --no-install-recommends iptables python3-minimal \
  && rm -rf /var/lib/apt/lists/*
-COPY integration/network-fault /usr/bin/slow-network
+COPY integration/network-fault /usr/bin/network-fault
 
 # What weird is run with: the shared libraries that it needs, and not root.
 FROM debian:bookworm-slim AS runtime

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tests/support/weird_process.h"
+#include "tests/support/sanitized.h"
 
 namespace weir::test {
 

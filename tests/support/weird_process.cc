@@ -41,12 +41,6 @@ void expect_no_sanitizer_report(const std::string& log) {
 
 }  // namespace
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-const bool sanitized = true;
-#else
-const bool sanitized = false;
-#endif
-
 TemporaryDirectory::TemporaryDirectory() {
   std::string name = (std::filesystem::temp_directory_path() / "weir-test-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");

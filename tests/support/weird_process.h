@@ -14,6 +14,7 @@
 
 #include "tests/support/child_process.h"
 #include "tests/support/raw_client.h"
+#include "tests/support/sanitized.h"
 
 namespace weir::test {
 
@@ -98,8 +99,5 @@ struct Finished {
   std::string output, error;
 };
 Finished run_weird(const Launch& launch);
-
-// In a test built with a sanitizer `weird` is too: slower by far, and its memory says little.
-extern const bool sanitized;
 
 }  // namespace weir::test

@@ -4,23 +4,6 @@
 
 namespace weir::test {
 
-using std::chrono::steady_clock;
-using std::chrono::system_clock;
-
-void wait_for_window(std::chrono::seconds length, Span before) {
-  const auto since = system_clock::now().time_since_epoch() % length;
-  auto left = std::chrono::duration_cast<steady_clock::duration>(length - since) - before;
-  if (left.count() < 0) left += length;
-  // The kernel may let us sleep a little less by the other clock.
-  std::this_thread::sleep_for(left + (before.count() == 0 ? 2ms : 0ms));
-}
-
-long window_of(Instant moment, std::chrono::seconds length) {
-  const auto ago = steady_clock::now() - moment;
-  const auto wall = system_clock::now() - std::chrono::duration_cast<system_clock::duration>(ago);
-  return wall.time_since_epoch() / length;
-}
-
 std::map<long, int> arrivals_by_window(const FakeUpstream& upstream, std::string_view target,
                                        std::chrono::seconds length) {
   std::map<long, int> counts;
@@ -40,9 +23,9 @@ RawClient asking(const WeirdProcess& weird, std::string_view target,
 }
 
 void wait_for_line(const WeirdProcess& weird, int length) {
-  const auto deadline = steady_clock::now() + patience;
+  const Instant deadline = std::chrono::steady_clock::now() + patience;
   while (weird.metric("weir_waiting") != length) {
-    if (steady_clock::now() > deadline) {
+    if (std::chrono::steady_clock::now() > deadline) {
       throw TimedOut("there were never " + std::to_string(length) + " in line:\n" +
                      weird.admin("/metrics").body);
     }

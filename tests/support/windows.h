@@ -1,8 +1,7 @@
 #pragma once
 
-// For tests of limits: windows are aligned to the wall clock, so tests begin with one.
+// For tests of limits.
 
-#include <chrono>
 #include <map>
 #include <string>
 #include <string_view>
@@ -11,14 +10,9 @@
 #include "tests/support/fake_upstream.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/weird_process.h"
+#include "tests/support/window_time.h"
 
 namespace weir::test {
-
-// Returns when a window of that length has just begun; or is about to, `before` ahead of it.
-void wait_for_window(std::chrono::seconds length = std::chrono::seconds{1}, Span before = Span{0});
-
-// The number of the window that a moment lies in.
-long window_of(Instant moment, std::chrono::seconds length = std::chrono::seconds{1});
 
 // How many requests arrived in each window; of one target, or of all if it is empty.
 std::map<long, int> arrivals_by_window(const FakeUpstream& upstream, std::string_view target = {},

@@ -1,0 +1,51 @@
+// Replicas that die, stand still, are stopped for a new version, come and go, under load.
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "integration/under_load.h"
+#include "tests/cluster/judges.h"
+#include "tests/support/eventually.h"
+#include "tests/support/window_time.h"
+
+namespace weir::test {
+namespace {
+
+class IntegrationReplicas : public UnderLoad {};
+
+TEST_F(IntegrationReplicas, OneIsKilledWhileItClaimsAndForwardsAndTheOthersHaveItsUnits) {
+  for (const Span into : {5ms, 20ms, 600ms}) {
+    wait_for_window(window);
+    let_run(into);
+    cluster().replica(2).kill();
+    expect_serving_again({"r1", "r3"});
+    cluster().replica(2).start();
+    cluster().look_around();
+    expect_serving_again();
+  }
+  cluster()
+      .wait_until_ready();  // its name is free once the lease of the one that was killed has ended
+}
+
+TEST_F(IntegrationReplicas, OneStandsStillAndForwardsNothingOfAWindowThatIsOver) {
+  for (const auto& [into, stands_still] :
+       {std::pair<Span, Span>{5ms, 100ms}, {20ms, 100ms}, {10ms, 14s}}) {
+    wait_for_window(window);
+    let_run(into);  // while it forwards
+    cluster().replica(3).pause();
+    let_run(stands_still);  // at last, for longer than the leases of its claims
+    // Into the second half of a window that the others have used up.
+    wait_for_window(window);
+    let_run(window / 2);
+    const long now = window_of(std::chrono::steady_clock::now(), window);
+    EXPECT_GE(by_window(cluster().recorder.arrivals("/started"), limit, window)[now], 99)
+        << "else there would be room for what it must not send";
+    cluster().replica(3).unpause();
+    expect_serving_again();
+  }
+  cluster().wait_until_ready();
+}
+
+}  // namespace
+}  // namespace weir::test
