@@ -9,7 +9,7 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kSpareSeats = 64;
-constexpr std::size_t kSpareCapacity = 8 * 1024;
+constexpr std::size_t kSpareCapacity = 2 * http::Loop::kBuffer;
 
 // The previous upstream if nothing about it changed, so that its connections live on.
 std::shared_ptr<http::Upstream> upstream_for(const UpstreamOptions& options, const Setup* previous,

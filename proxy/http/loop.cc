@@ -33,15 +33,17 @@ std::string_view Loop::http_date() {
   return date_;
 }
 
-std::unique_ptr<char[]> Loop::take_buffer() {
-  if (spare_buffers_.empty()) return std::make_unique_for_overwrite<char[]>(kBuffer);
-  auto buffer = std::move(spare_buffers_.back());
-  spare_buffers_.pop_back();
+std::unique_ptr<char[]> Loop::take_buffer(std::size_t capacity) {
+  Buffers& spare = this->spare(capacity);
+  if (spare.empty()) return std::make_unique_for_overwrite<char[]>(capacity);
+  auto buffer = std::move(spare.back());
+  spare.pop_back();
   return buffer;
 }
 
-void Loop::return_buffer(std::unique_ptr<char[]> buffer) {
-  if (spare_buffers_.size() < kSpareBuffers) spare_buffers_.push_back(std::move(buffer));
+void Loop::return_buffer(std::unique_ptr<char[]> buffer, std::size_t capacity) {
+  Buffers& spare = this->spare(capacity);
+  if (spare.size() < kSpareBytes / capacity) spare.push_back(std::move(buffer));
 }
 
 void Wakeup::wake() {

@@ -45,14 +45,19 @@ class Loop {
   // The time as a Date field has it, made once a second.
   std::string_view http_date();
 
-  // What a connection reads into while it has something to say: one after another uses the same.
-  static constexpr std::size_t kBuffer = 4 * 1024;
-  std::unique_ptr<char[]> take_buffer();
-  void return_buffer(std::unique_ptr<char[]> buffer);
+  // What connections read into while they have something to say, in two sizes: one after another
+  // uses the same. `capacity` is either.
+  static constexpr std::size_t kBuffer = 16 * 1024, kLargeBuffer = 64 * 1024;
+  std::unique_ptr<char[]> take_buffer(std::size_t capacity);
+  void return_buffer(std::unique_ptr<char[]> buffer, std::size_t capacity);
 
  private:
-  static constexpr std::size_t kSpareBuffers = 256;
+  using Buffers = std::vector<std::unique_ptr<char[]>>;
+  static constexpr std::size_t kSpareBytes = 4 * 1024 * 1024;  // of each size
 
+  Buffers& spare(std::size_t capacity) {
+    return capacity == kBuffer ? spare_buffers_ : spare_large_buffers_;
+  }
   void tick();
 
   const Clock& clock_;
@@ -64,7 +69,7 @@ class Loop {
   asio::steady_timer timer_{context_};
   SteadyTime date_until_{};
   std::string date_;
-  std::vector<std::unique_ptr<char[]>> spare_buffers_;
+  Buffers spare_buffers_, spare_large_buffers_;
 };
 
 // One coroutine waits, an event wakes it. What happened is for the two to keep elsewhere: a wake

@@ -155,7 +155,8 @@ Task<void> Server::turn_away(std::shared_ptr<Connection> connection) {
 void Server::forget(Connection* connection) {
   connections_.erase(connection);
   total_.fetch_sub(1);
-  if (draining_ && connections_.empty() && on_drained_) on_drained_();
+  // While the door is still open, drain() itself looks whether anybody is left.
+  if (listener_ < 0 && connections_.empty() && on_drained_) on_drained_();
 }
 
 void Server::drain() {

@@ -91,25 +91,30 @@ void Stream::consume(std::size_t bytes) {
   if (begin_ == end_) begin_ = end_ = 0;
 }
 
-// A buffer that one read filled is too small for what the peer sends, and is doubled.
+// A buffer that one read filled is too small for what the peer sends, and is exchanged for a large
+// one. Only a head may take more than that.
 void Stream::make_room(std::size_t max_buffer) {
   if (capacity_ == 0) {
-    buffer_ = loop_.take_buffer();
-    capacity_ = Loop::kBuffer;
+    take_buffer(Loop::kBuffer);
   } else if (capacity_ < max_buffer && filled_) {
-    const std::size_t capacity = std::min(capacity_ * 2, max_buffer);
-    auto larger = std::make_unique_for_overwrite<char[]>(capacity);
-    const std::size_t kept = size();
-    if (kept > 0) std::memcpy(larger.get(), data(), kept);
-    drop_buffer();
-    buffer_ = std::move(larger);
-    capacity_ = capacity;
-    end_ = kept;
+    take_buffer(capacity_ < Loop::kLargeBuffer ? Loop::kLargeBuffer
+                                               : std::min(capacity_ * 2, max_buffer));
   } else if (begin_ > 0) {
     std::memmove(buffer_.get(), data(), size());
     end_ -= begin_;
     begin_ = 0;
   }
+}
+
+void Stream::take_buffer(std::size_t capacity) {
+  auto buffer = capacity <= Loop::kLargeBuffer ? loop_.take_buffer(capacity)
+                                               : std::make_unique_for_overwrite<char[]>(capacity);
+  const std::size_t kept = size();
+  if (kept > 0) std::memcpy(buffer.get(), data(), kept);
+  drop_buffer();
+  buffer_ = std::move(buffer);
+  capacity_ = capacity;
+  end_ = kept;
 }
 
 void Stream::release_buffer() {
@@ -119,7 +124,9 @@ void Stream::release_buffer() {
 }
 
 void Stream::drop_buffer() {
-  if (capacity_ == Loop::kBuffer) loop_.return_buffer(std::move(buffer_));
+  if (buffer_ && capacity_ <= Loop::kLargeBuffer) {
+    loop_.return_buffer(std::move(buffer_), capacity_);
+  }
   buffer_.reset();
   capacity_ = begin_ = end_ = 0;
 }

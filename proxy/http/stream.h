@@ -94,7 +94,7 @@ class Stream {
 
   Loop& loop() { return loop_; }
 
-  static constexpr std::size_t kMaxBuffer = 64 * 1024;
+  static constexpr std::size_t kMaxBuffer = Loop::kLargeBuffer;
 
  private:
   static void ready(void* self, unsigned events);
@@ -102,13 +102,14 @@ class Stream {
   void set_up();
   void receive();
   void make_room(std::size_t max_buffer);
+  void take_buffer(std::size_t capacity);
   void drop_buffer();
   Task<void> wait_writable(std::chrono::milliseconds timeout);
 
   Loop& loop_;
   int socket_;
   Readiness::Entry readiness_{&Stream::ready, this};
-  std::unique_ptr<char[]> buffer_;  // one of Loop::kBuffer goes back to the loop's spare ones
+  std::unique_ptr<char[]> buffer_;  // the loop's, but for one that is larger than its
   std::size_t capacity_ = 0, begin_ = 0, end_ = 0;
   std::uint64_t sent_ = 0;
   bool readable_ = true;  // as far as the last edge and the last read tell
