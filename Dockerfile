@@ -41,7 +41,7 @@ COPY integration/network-fault /usr/bin/network-fault
 # What weird is run with: the shared libraries that it needs, and not root.
 FROM debian:bookworm-slim AS runtime
 RUN apt-get update && apt-get install -y --no-install-recommends \
-      libgrpc++1.51 libprometheus-cpp-core1.0 libspdlog1.10 libyaml-cpp0.7 \
+      libgrpc++1.51 libprometheus-cpp-core1.0 libspdlog1.10 libyaml-0-2 \
  && rm -rf /var/lib/apt/lists/*
 USER 65532:65532
 EXPOSE 4040 9464

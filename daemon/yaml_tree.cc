@@ -1,15 +1,12 @@
 #include "daemon/yaml_tree.h"
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/mark.h>
-#include <yaml-cpp/parser.h>
+#include <yaml.h>
 
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <new>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "daemon/diagnostics.h"
@@ -20,61 +17,86 @@ namespace {
 
 using NodePtr = std::shared_ptr<const YamlNode>;
 
-// Thrown out of yaml-cpp's parser, so that it stops before it recurses any deeper.
+// Why the text is refused, thrown out of the builder.
 struct Refused {
   YamlError error;
 };
 
-class TreeBuilder final : public YAML::EventHandler {
+int line_of(const yaml_mark_t& mark) { return static_cast<int>(mark.line) + 1; }
+
+std::string text_of(const yaml_char_t* text) {
+  return text ? reinterpret_cast<const char*>(text) : "";
+}
+
+// libyaml's parser, one event at a time.
+class Events {
+ public:
+  explicit Events(std::string_view text) {
+    if (!yaml_parser_initialize(&parser_)) throw std::bad_alloc();
+    yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
+                                 text.size());
+  }
+  ~Events() {
+    yaml_event_delete(&event_);
+    yaml_parser_delete(&parser_);
+  }
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
+
+  // Valid until the next call.
+  const yaml_event_t& next() {
+    yaml_event_delete(&event_);
+    if (!yaml_parser_parse(&parser_, &event_)) {
+      event_ = {};
+      const int line = line_of(parser_.problem ? parser_.problem_mark : parser_.mark);
+      throw Refused{{line, "not YAML: " + printable(parser_.problem ? parser_.problem : "?")}};
+    }
+    return event_;
+  }
+
+ private:
+  yaml_parser_t parser_{};
+  yaml_event_t event_{};
+};
+
+class TreeBuilder {
  public:
   NodePtr root() const { return root_; }
 
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    if (documents_++ > 0) refuse(line_of(mark), "only one YAML document is allowed");
+  void take(const yaml_event_t& event) {
+    const int line = line_of(event.start_mark);
+    switch (event.type) {
+      case YAML_DOCUMENT_START_EVENT:
+        if (documents_++ > 0) refuse(line, "only one YAML document is allowed");
+        break;
+      case YAML_ALIAS_EVENT:
+        take_alias(line, text_of(event.data.alias.anchor));
+        break;
+      case YAML_SCALAR_EVENT:
+        take_scalar(line, event.data.scalar);
+        break;
+      case YAML_SEQUENCE_START_EVENT:
+        check_tag(line, event.data.sequence_start.tag);
+        open(YamlNode::Kind::list, line, text_of(event.data.sequence_start.anchor));
+        break;
+      case YAML_MAPPING_START_EVENT:
+        check_tag(line, event.data.mapping_start.tag);
+        open(YamlNode::Kind::map, line, text_of(event.data.mapping_start.anchor));
+        break;
+      case YAML_SEQUENCE_END_EVENT:
+      case YAML_MAPPING_END_EVENT:
+        close();
+        break;
+      default:
+        break;
+    }
   }
-  void OnDocumentEnd() override {}
-
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    // The mark is that of whatever comes next, which may be lines away.
-    int line = open_.empty() || !open_.back().key ? line_of(mark) : open_.back().key_line;
-    YamlNode node;
-    node.line = line;
-    add(std::make_shared<YamlNode>(std::move(node)), line, anchor);
-  }
-
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) refuse(line_of(mark), "an alias within what it stands for");
-    add(found->second, line_of(mark), 0);
-  }
-
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& value) override {
-    check_tag(mark, tag);
-    auto node = std::make_shared<YamlNode>();
-    node->kind = YamlNode::Kind::scalar;
-    node->line = line_of(mark);
-    node->text = value;
-    node->quoted = tag == "!";
-    add(std::move(node), line_of(mark), anchor);
-  }
-
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    open(YamlNode::Kind::list, mark, tag, anchor);
-  }
-  void OnSequenceEnd() override { close(); }
-
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
-    open(YamlNode::Kind::map, mark, tag, anchor);
-  }
-  void OnMapEnd() override { close(); }
 
  private:
   struct Open {
     std::shared_ptr<YamlNode> node;
-    YAML::anchor_t anchor;
+    std::string anchor;
     std::optional<std::string> key;  // of a map's entry whose value comes next
     int key_line = 0;
   };
@@ -83,21 +105,48 @@ class TreeBuilder final : public YAML::EventHandler {
     throw Refused{{line, std::move(what)}};
   }
 
-  static int line_of(const YAML::Mark& mark) { return std::max(mark.line, 0) + 1; }
-
-  static void check_tag(const YAML::Mark& mark, const std::string& tag) {
-    if (tag.empty() || tag == "?" || tag == "!") return;
-    refuse(line_of(mark), "YAML tags are not supported: " + quote(tag));
+  // `!` alone says that the value is text.
+  static void check_tag(int line, const yaml_char_t* tag) {
+    const std::string text = text_of(tag);
+    if (text.empty() || text == "!") return;
+    refuse(line, "YAML tags are not supported: " + quote(text));
   }
 
-  void open(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag,
-            YAML::anchor_t anchor) {
-    check_tag(mark, tag);
-    if (open_.size() + 1 >= kDeepestYaml) refuse_depth(line_of(mark));
+  void take_alias(int line, const std::string& anchor) {
+    const auto found = anchors_.find(anchor);
+    if (found != anchors_.end()) return add(found->second, line, "");
+    const bool within = std::ranges::find(open_, anchor, &Open::anchor) != open_.end();
+    refuse(line, within ? "an alias within what it stands for"
+                        : "not YAML: the referenced anchor is not defined");
+  }
+
+  void take_scalar(int line, const decltype(yaml_event_t::data.scalar)& scalar) {
+    check_tag(line, scalar.tag);
+    auto node = std::make_shared<YamlNode>();
+    node->text.assign(reinterpret_cast<const char*>(scalar.value), scalar.length);
+    node->quoted = scalar.style != YAML_PLAIN_SCALAR_STYLE || scalar.tag;
+    if (!node->quoted && is_null(node->text)) {
+      node->text.clear();
+      // Where nothing stands, the mark may be that of what comes next, lines away.
+      if (!open_.empty() && open_.back().key) line = open_.back().key_line;
+    } else {
+      node->kind = YamlNode::Kind::scalar;
+    }
+    node->line = line;
+    add(std::move(node), line, text_of(scalar.anchor));
+  }
+
+  static bool is_null(std::string_view text) {
+    return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
+  }
+
+  void open(YamlNode::Kind kind, int line, std::string anchor) {
+    if (open_.size() + 1 >= kDeepestYaml) refuse_depth(line);
     auto node = std::make_shared<YamlNode>();
     node->kind = kind;
-    node->line = line_of(mark);
-    open_.push_back({std::move(node), anchor, std::nullopt, 0});
+    node->line = line;
+    anchors_.erase(anchor);  // if it is named anew, what it was is not meant within
+    open_.push_back({std::move(node), std::move(anchor), std::nullopt, 0});
   }
 
   void close() {
@@ -108,8 +157,8 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   // A finished node goes into the collection that is open, as key or as value.
-  void add(NodePtr node, int line, YAML::anchor_t anchor) {
-    if (anchor != 0) anchors_[anchor] = node;
+  void add(NodePtr node, int line, const std::string& anchor) {
+    if (!anchor.empty()) anchors_[anchor] = node;
     if (open_.empty()) {
       root_ = std::move(node);
       return;
@@ -136,7 +185,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   NodePtr root_ = std::make_shared<YamlNode>();
   std::vector<Open> open_;  // from the root down
-  std::map<YAML::anchor_t, NodePtr> anchors_;
+  std::map<std::string, NodePtr> anchors_;
   int documents_ = 0;
 };
 
@@ -155,7 +204,7 @@ std::size_t utf8_length(std::string_view text) {
   return overlong || surrogate || beyond ? 0 : length;
 }
 
-// yaml-cpp would end the text at a 0x04 and guess at other encodings, both without a word.
+// Checked here, since parsers differ in what they let pass.
 std::optional<YamlError> check_bytes(std::string_view text) {
   if (text.size() > kLargestYaml) return YamlError{1, "larger than 1 MiB"};
   int line = 1;
@@ -176,16 +225,15 @@ std::optional<YamlError> check_bytes(std::string_view text) {
 std::variant<NodePtr, YamlError> parse_yaml(std::string_view text) {
   if (auto error = check_bytes(text)) return *error;
   try {
-    std::istringstream stream{std::string(text)};
-    YAML::Parser parser(stream);
+    Events events(text);
     TreeBuilder builder;
-    while (parser.HandleNextDocument(builder)) {
+    for (;;) {
+      const yaml_event_t& event = events.next();
+      if (event.type == YAML_STREAM_END_EVENT) return builder.root();
+      builder.take(event);
     }
-    return builder.root();
   } catch (const Refused& refused) {
     return refused.error;
-  } catch (const YAML::Exception& error) {
-    return YamlError{std::max(error.mark.line, 0) + 1, "not YAML: " + printable(error.msg)};
   }
 }
 

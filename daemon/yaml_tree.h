@@ -1,6 +1,6 @@
 #pragma once
 
-// YAML text as a tree of plain values that keep their lines. Built from yaml-cpp's events instead
+// YAML text as a tree of plain values that keep their lines. Built from libyaml's events instead
 // of its nodes, because those forget lines, hide duplicate keys and let aliases form cycles. Any
 // text is safe: size, depth and the number of values, aliases expanded, are bounded.
 

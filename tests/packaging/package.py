@@ -40,7 +40,7 @@ def build(tree, folder):
 def check_contents(package, folder):
     fields = run(["dpkg-deb", "-f", package])
     depends = re.search(r"^Depends: (.*)$", fields, re.M).group(1)
-    for library in ("libc6", "libgrpc++", "libprotobuf", "libyaml-cpp", "libspdlog"):
+    for library in ("libc6", "libgrpc++", "libprotobuf", "libyaml-0-2", "libspdlog"):
         assert library in depends, f"{library} is not in Depends: {depends}"
     run(["dpkg-deb", "-x", package, folder])
     for path in (UNIT, "etc/weir/weir.yaml", "usr/share/weir/alerts.yml", "usr/share/doc/weir/copyright",
