@@ -20,29 +20,16 @@ import tempfile
 import time
 from pathlib import Path
 
+import peers
+
 ROOT = Path(__file__).resolve().parent.parent
 RELEASE = ROOT / "build/release"
 OUTPUT = ROOT / "build/bench"
-REMEDIES = {"weird": "make build", "spend_bench": "make bench", "nginx": "apt install nginx-light",
-            "haproxy": "apt install haproxy", "wrk": "apt install wrk", "etcd": "apt install etcd-server"}
+REMEDIES = {"weird": "make build", "micro_bench": "make bench", "nginx": "apt install nginx-light",
+            "haproxy": "apt install haproxy", "wrk": "apt install wrk", "etcd": "apt install etcd-server",
+            "valgrind": "apt install valgrind", "strace": "apt install strace"}
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-# Configurations: defaults, but where the work would not be equal or connections would not be kept. nginx's
-# folders are relative to -p, as the compiled-in ones belong to root.
-NGINX_FLAGS = ("-p.", "-e", "stderr", "-c")
-NGINX = """
-daemon off; worker_processes 1; pid nginx.pid; error_log stderr error; events { worker_connections 4096; }
-http { access_log off; keepalive_requests 1000000000;
-  client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;
-  %s
-}
-"""
-# The body stands in the configuration, so that no file is read per request; as nginx takes words of at most
-# 4 KiB, a variable stands for 1 KiB of it.
-UPSTREAM = NGINX % 'server { listen 127.0.0.1:@upstream@; location / { set $block "@block@"; return 200 "@body@"; } }'
-
-
-WARM_UP_SECONDS = 1
 # wrk's own report is rounded. With nothing but `done` defined, Lua stays off the request path.
 WRK_REPORT = """
 done = function(summary, latency) local e = summary.errors
@@ -76,18 +63,19 @@ class Processes:
             if any(members(child.pid)):
                 os.killpg(child.pid, signal.SIGKILL)
 
-    def write(self, name, text, **values):
+    def write(self, file, text, /, **values):
         for key, value in values.items():
             text = text.replace(f"@{key}@", str(value))
-        (self.folder / name).write_text(text)
-        return str(self.folder / name)
+        (self.folder / file).write_text(text)
+        return str(self.folder / file)
 
     def log(self, name):
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def start(self, name, argv, core):
         def settle():
-            os.sched_setaffinity(0, {core})
+            if core is not None:
+                os.sched_setaffinity(0, {core})
             ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: should this script be killed outright
 
         environment = {key: value for key, value in os.environ.items() if not key.startswith("WEIR_")}
@@ -97,20 +85,20 @@ class Processes:
         self.children.append(child)
         return child
 
-    def serve(self, name, argv, core, port, body):
+    def serve(self, name, argv, core, port, body, patience=5):
         """Starts a server and returns once it gives the right answer."""
         child = self.start(name, argv, core)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + patience
         while (found := probe(port)) != f"200 with {body} bytes":
             if child.poll() is not None or time.monotonic() > deadline:
                 raise CannotMeasure(f"{name} does not serve: {found}\n{self.log(name)}")
             time.sleep(0.05)
         return child
 
-    def serve_upstream(self, nginx, core, port, body):
-        file = self.write("upstream.conf", UPSTREAM, upstream=port, block="x" * 1024,
-                          body="${block}" * (body // 1024) + "x" * (body % 1024))
-        return self.serve("upstream", [nginx, *NGINX_FLAGS, file], core, port, body)
+    def serve_upstream(self, nginx, core, port, body, reads=False):
+        text, values = peers.upstream_text(port, body, free_ports(1)[0] if reads else None)
+        file = self.write("upstream.conf", text, name="upstream", nginx_main="worker_processes 1;", **values)
+        return self.serve("upstream", [nginx, *peers.NGINX_FLAGS, file], core, port, body)
 
     def load(self, argv, core):
         """One run of wrk; returns its counts. A single error makes the whole comparison void."""
@@ -149,6 +137,19 @@ def members(session):
                 yield fields
 
 
+def signal_inner(child, number):
+    """To the program that another one, such as strace, runs for us; or to the child itself."""
+    inner = [int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if parent_of(stat) == child.pid]
+    for pid in inner or [child.pid]:
+        os.kill(pid, number)
+
+
+def parent_of(stat):
+    with contextlib.suppress(OSError):
+        return int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+    return None
+
+
 def cpu_seconds(session):
     """User and system time of all processes and threads of a session, and of their children that have ended."""
     return sum(int(ticks) for fields in members(session) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
@@ -160,24 +161,6 @@ def machine_ticks():
     return ticks[7], sum(ticks)
 
 
-def wrk_command(args, wrk, seconds, port):
-    return [wrk, "-t1", f"-c{args.connections}", f"-d{seconds}s", "-s", "report.lua", f"http://127.0.0.1:{port}/"]
-
-
-def measure(processes, proxy, wrk, port, core, args):
-    processes.load(wrk_command(args, wrk, WARM_UP_SECONDS, port), core)
-    cpu_before, (stolen_before, ticks_before) = cpu_seconds(proxy.pid), machine_ticks()
-    counts = processes.load(wrk_command(args, wrk, args.duration, port), core)
-    cpu, (stolen, ticks) = cpu_seconds(proxy.pid) - cpu_before, machine_ticks()
-    requests, seconds = counts["requests"], counts["microseconds"] / 1e6
-    if proxy.poll() is not None or counts["bytes"] < requests * args.body:
-        raise CannotMeasure(f"{shlex.join(proxy.args)} died or gave short answers: {counts}")
-    return {"requests": requests, "seconds": seconds, "cpu_seconds": cpu,
-            "requests_per_second": requests / seconds, "p50_ms": counts["p50"] / 1e3, "p99_ms": counts["p99"] / 1e3,
-            "cpu_seconds_per_100k": cpu / requests * 1e5, "core_busy": cpu / seconds,
-            "stolen": (stolen - stolen_before) / (ticks - ticks_before)}
-
-
 def resident_bytes(pid):
     for line in Path(f"/proc/{pid}/status").read_text().split("\n"):
         if line.startswith("VmRSS:"):
@@ -185,18 +168,35 @@ def resident_bytes(pid):
     raise CannotMeasure(f"process {pid} has ended")
 
 
-def metric(admin, name):
-    """One without labels, from weird's admin address."""
+def admin_page(admin, path):
+    """What weird's admin address answers."""
     try:
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", admin, timeout=10)) as connection:
-            connection.request("GET", "/metrics")
-            text = connection.getresponse().read().decode()
+            connection.request("GET", path)
+            return connection.getresponse().read().decode()
     except (OSError, http.client.HTTPException) as error:
         raise CannotMeasure(f"weird's admin address: {error!r}") from error
-    for line in text.split("\n"):
+
+
+def metric(admin, name):
+    """One without labels."""
+    for line in admin_page(admin, "/metrics").split("\n"):
         if line.startswith(name + " "):
             return float(line.split()[1])
     raise CannotMeasure(f"weird has no metric {name}")
+
+
+def status(admin):
+    return json.loads(admin_page(admin, "/v1/status"))
+
+
+def until(what, holds, patience=30):
+    """Returns once it holds."""
+    deadline = time.monotonic() + patience
+    while not holds():
+        if time.monotonic() > deadline:
+            raise CannotMeasure(f"waited {patience} s in vain until {what}")
+        time.sleep(0.01)
 
 
 def free_ports(count):
@@ -214,7 +214,7 @@ def share_cores():
 def find_tools(names, release=RELEASE):
     """Where each program is; `release` holds those of our own."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # Debian leaves these out for all but root
-    tools = {name: shutil.which(str(release / name) if name in ("weird", "spend_bench") else name, path=path)
+    tools = {name: shutil.which(str(release / name) if name in ("weird", "micro_bench") else name, path=path)
              for name in names}
     missing = [f"{name} is missing: {REMEDIES[name]}" for name, found in tools.items() if not found]
     if missing:
@@ -234,7 +234,7 @@ def describe(tools, cores=None):
                         f"load average at start {os.getloadavg()[0]:.2f}"}
     if cores:
         about["pinning"] = ", ".join(f"{who} on core {core}" for who, core in cores.items())
-    versions = [version(name) for name in tools if name != "spend_bench"]
+    versions = [version(name) for name in tools if name != "micro_bench"]
     if versions:
         about["versions"] = "; ".join(versions)
     about["command"] = shlex.join([f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
@@ -250,14 +250,27 @@ def verdict(missed, goal):
     return f"Goal, {goal}: **{ {True: 'missed', False: 'met', None: 'not judged'}[missed] }**"
 
 
-def publish(name, parts, data, copy=None):
+def table(results, columns):
+    """columns: (metric, heading, format); results: by name, the spread of each metric."""
+    rows = [["", *(heading for _, heading, _ in columns)]]
+    for name, result in results.items():
+        rows.append([name, *("{median:F} ({min:F}–{max:F})".replace("F", form).format(**result[metric])
+                             for metric, _, form in columns)])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    rows.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
+    return "\n".join("| " + " | ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) + " |"
+                     for row in rows)
+
+
+def publish(name, parts, data, copy=None, show=True):
     """Prints the parts of a report, and leaves it with the figures in build/bench."""
     OUTPUT.mkdir(parents=True, exist_ok=True)
     text = "\n\n".join(parts) + "\n"
     (OUTPUT / f"{name}.md").write_text(text)
     for file in filter(None, (OUTPUT / f"{name}.json", copy)):
         file.write_text(json.dumps(data, indent=2) + "\n")
-    print(text, end="", flush=True)
+    if show:
+        print(text, end="", flush=True)
 
 
 def progress(text):
@@ -269,6 +282,7 @@ def parser_for(description):
     parser.add_argument("--release", type=Path, default=RELEASE, metavar="FOLDER",
                         help="of the build to measure; default build/release")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--quick", action="store_true", help="a shorter run, whose figures are good for a look only")
     return parser
 
 

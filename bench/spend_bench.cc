@@ -1,6 +1,6 @@
 // Admission alone: find the resource, take a unit, spend it and settle, as a worker does for each
 // request, while the coordination thread claims what is needed. The limit is never reached. Run and
-// judged by bench/spends.
+// judged by bench/micro.
 
 #include <benchmark/benchmark.h>
 
@@ -102,5 +102,3 @@ BENCHMARK(own_resource)->Apply(configure);
 
 }  // namespace
 }  // namespace weir
-
-BENCHMARK_MAIN();
