@@ -12,6 +12,12 @@ bool comes_back(Mode mode) { return mode == Mode::in_flight || mode == Mode::unt
 // Where nobody else has a claim, others may still have requests that wait for one.
 constexpr SteadyTime::duration kQuietTenure = std::chrono::seconds{9};
 
+// A lease that is kept alive may be found to be so by an answer that comes late: its units are not
+// spent from here on, but they are not lost either.
+bool may_be_good_again(const Batch& batch) {
+  return batch.mode == Mode::in_flight && !batch.written_off;
+}
+
 }  // namespace
 
 Permit& Permit::operator=(Permit&& other) noexcept {
@@ -99,9 +105,13 @@ Standing Allowance::standing() const {
 void Allowance::drop_spoiled(const Instant& now) {
   std::erase_if(batches_, [&](const std::shared_ptr<Batch>& batch) {
     if (batch->good(now)) return false;
-    in_hand_ -= batch->in_hand;
-    lost_ += batch->in_hand;
-    batch->in_hand = 0;
+    const std::int64_t units = std::exchange(batch->in_hand, 0);
+    in_hand_ -= units;
+    if (may_be_good_again(*batch)) {
+      surplus_.insert(surplus_.end(), static_cast<std::size_t>(units), batch);
+    } else {
+      lost_ += units;
+    }
     finish_if_over(batch);
     return true;
   });
@@ -179,7 +189,10 @@ void Allowance::give_back(const std::shared_ptr<Batch>& batch, bool spent) {
       --batch->out;
       --out_;
     }
-    if (!batch->good(now)) {
+    if (!batch->good(now) && may_be_good_again(*batch)) {
+      surplus_.push_back(batch);
+      ask = true;
+    } else if (!batch->good(now)) {
       if (!spent) ++lost_;
       finish_if_over(batch);
       ask = !finished_.empty() || !line_.empty();
@@ -315,8 +328,13 @@ Allowance::Summary Allowance::summary() const {
 
 bool Allowance::idle() {
   const Instant now = clock_.now();
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   drop_spoiled(now);
+  if (!surplus_.empty() && want_ask()) {
+    lock.unlock();
+    ask_();
+    return false;
+  }
   return line_.empty() && in_hand_ == 0 && out_ == 0 && finished_.empty() && surplus_.empty();
 }
 

@@ -8,9 +8,10 @@ bool Books::knows(const std::string& key) const {
   const auto has = [&key](const Claim& claim) {
     return std::find(claim.keys.begin(), claim.keys.end(), key) != claim.keys.end();
   };
-  return (pending && has(pending->claim)) || left.contains(key) ||
-         std::any_of(held.begin(), held.end(),
-                     [&has](const auto& claim) { return has(claim.second); });
+  return (pending && std::any_of(pending->claims.begin(), pending->claims.end(), has)) ||
+         left.contains(key) || std::any_of(held.begin(), held.end(), [&has](const auto& claim) {
+           return has(claim.second);
+         });
 }
 
 std::int64_t Books::in_use() const {
@@ -20,8 +21,9 @@ std::int64_t Books::in_use() const {
   return units;
 }
 
-Books::Ended Books::take_ended(std::int64_t units, std::size_t max_keys) {
-  Ended ended;
+std::vector<Claim> Books::take_ended(std::int64_t units, std::size_t max_keys,
+                                     const std::shared_ptr<LeaseSlot>& lease) {
+  std::vector<Claim> ended;
   std::erase_if(returns, [&](const Return& part) {
     const auto found = held.find(part.claim);
     if (found == held.end()) return true;
@@ -29,9 +31,11 @@ Books::Ended Books::take_ended(std::int64_t units, std::size_t max_keys) {
     if (part.why != Return::Why::ended || part.units != claim.units() || claim.keys.empty()) {
       return false;
     }
-    if (ended.units >= units || ended.keys.size() + claim.keys.size() > max_keys) return false;
-    for (const std::string& key : claim.keys) ended.keys.push_back({key, claim.lease->id});
-    ended.units += part.units;
+    if (claim.lease == lease) return false;  // what became of it could not be told
+    if (units <= 0 || claim.keys.size() > max_keys) return false;
+    units -= part.units;
+    max_keys -= claim.keys.size();
+    ended.push_back(std::move(found->second));
     held.erase(found);
     return true;
   });
@@ -51,6 +55,7 @@ void Books::put_back(const Return& part) {
     claim->second.unrecorded -= part.units;
     return;
   }
+  if (part.why == Return::Why::ended) alone = false;  // it is offered to others
   // Together with what else of that claim goes back: one key takes one transaction, however many
   // units of it come back one by one.
   const auto same = std::find_if(returns.begin(), returns.end(), [&part](const Return& other) {

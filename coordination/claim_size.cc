@@ -18,7 +18,8 @@ std::int64_t low_water(const ClaimFacts& facts) {
 std::int64_t claim_size(const ClaimFacts& facts) {
   const std::int64_t left = facts.limit - facts.used;
   if (left <= 0) return 0;
-  const std::int64_t fair = std::max<std::int64_t>(1, left / facts.live_replicas);
+  const std::int64_t fair =
+      std::max<std::int64_t>({1, left / facts.live_replicas, facts.share_left});
   // Who has used so much will use an eighth more, whatever the rate says: claims grow with use, so
   // that a large limit never comes to a thousand of them.
   const std::int64_t until_end = std::max<std::int64_t>(

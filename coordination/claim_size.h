@@ -15,7 +15,8 @@ struct ClaimFacts {
   std::chrono::duration<double> txn_time{0};
   std::chrono::duration<double> window_left{1e9};
   int live_replicas = 1;
-  bool contested = false;  // other replicas have claims among those used
+  std::int64_t share_left = 0;  // of this replica's fair share of the limit
+  bool contested = false;       // other replicas want some too, or may
 };
 
 // Up to this limit every unit is a claim of its own, which a person can count; above it a claim has
@@ -30,8 +31,8 @@ std::int64_t claim_quantum(std::int64_t limit);
 std::int64_t low_water(const ClaimFacts& facts);
 
 // What the line needs, and ahead of it what the recent rate will; never more than is left, nor,
-// where others claim too, than a fair share of that (but at least 1). 0: nothing is needed, or
-// left.
+// where others claim too, than what is left of a fair share of the limit, and behind that a fair
+// share of what is left (but at least 1). 0: nothing is needed, or left.
 std::int64_t claim_size(const ClaimFacts& facts);
 
 }  // namespace weir

@@ -245,14 +245,16 @@ void Coordinator::start_watch() {
 // A full resource may have room again when a claim was deleted or shrunk.
 void Coordinator::on_events(std::span<const WatchEvent> events) {
   for (const WatchEvent& event : events) {
-    const bool freed = event.kind == WatchEvent::Kind::deleted || event.key.version > 1;
+    const bool freed = event.kind == WatchEvent::Kind::deleted || is_shrunk(event.key.value);
     if (!freed && Keyspace::owner_of(event.key.key) != keys_.owner()) continue;
     const auto parsed = keys_.parse_claim(event.key.key);
     if (!parsed) continue;
-    const Policy* const policy = find_policy(parsed->rule);
-    const Shared resource = policy ? table_.peek(*policy, parsed->resource) : nullptr;
-    if (!resource) continue;
-    if (!freed) {
+    if (!find_policy(parsed->rule)) continue;
+    Policy& of_rule = policy(parsed->rule);
+    const Shared resource = table_.peek(of_rule, parsed->resource);
+    if (!resource) {
+      if (!freed && leases_.ours(event.key.lease)) look_again_at(of_rule, parsed->resource);
+    } else if (!freed) {
       clear_late_copy(resource, event.key);
     } else if (event.key.key.starts_with(resource->books.claims)) {
       Books& books = resource->books;
@@ -263,6 +265,15 @@ void Coordinator::on_events(std::span<const WatchEvent> events) {
       again(resource);
     }
   }
+}
+
+// One that was forgotten before a late copy of a claim was applied. Only in_flight claims do not
+// run out by themselves.
+void Coordinator::look_again_at(Policy& policy, const std::string& name) {
+  if (policy.limit().mode != Mode::in_flight) return;
+  const Shared resource = table_.find(policy, name);
+  resource->books.late_copies_until = clock_.steady_now();
+  again(resource);
 }
 
 // A key of ours that we do not know is a copy of a transaction that was given up, or that was sent

@@ -23,6 +23,7 @@
 
 #include "coordination/base/clock.h"
 #include "coordination/base/random.h"
+#include "coordination/claim_size.h"
 #include "coordination/keyspace.h"
 #include "coordination/leases.h"
 #include "coordination/options.h"
@@ -134,6 +135,10 @@ class Coordinator {
   bool renew(const Shared& resource, const Allowance::Demand& demand, const Instant& now);
   bool give_back(const Shared& resource);
   void claim(const Shared& resource, const Allowance::Demand& demand, const Instant& now);
+  ClaimFacts facts_of(const Books& books, const Allowance::Demand& demand,
+                      const Instant& now) const;
+  bool lets_others_first(Resource& resource, const ClaimFacts& facts, const Instant& now);
+  std::shared_ptr<LeaseSlot> lease_for(const Shared& resource, const Instant& now);
   void tell(Resource& resource, const Instant& now);
 
   void close_books(Resource& resource);
@@ -142,6 +147,8 @@ class Coordinator {
   std::int64_t fair_share(const Books& books) const;
   Claim new_claim(const Books& books, const std::shared_ptr<LeaseSlot>& lease, std::int64_t units,
                   const Instant& now);
+  Claim renewed(const Claim& old, const std::shared_ptr<LeaseSlot>& lease, std::int64_t units,
+                const Instant& now);
   bool may_begin_alone(const Books& books, const Instant& now) const;
   bool keeps_to_share(const Books& books, const Instant& now) const;
   std::optional<SteadyTime> closed_until(const Books& books, const Instant& now) const;
@@ -162,6 +169,9 @@ class Coordinator {
   void start_watch();
   void on_events(std::span<const WatchEvent> events);
   void clear_late_copy(const Shared& resource, const KeyValue& entry);
+  void look_again_at(Policy& policy, const std::string& name);
+  void expect_late_copies(Resource& resource, const Pending& pending);
+  void forget_if_empty(Resource& resource);
 
   const Clock& clock_;
   Random& random_;

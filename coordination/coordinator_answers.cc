@@ -17,6 +17,9 @@ using std::chrono::seconds;
 // Units of in_flight that come back are handed on for this long before other replicas get their
 // turn.
 constexpr seconds kTenure{1};
+// How long after its sending a transaction may still be applied. etcd gives up a request after 7 s;
+// one that a leader has lost is not proposed again.
+constexpr seconds kLateCopies{30};
 
 }  // namespace
 
@@ -64,12 +67,28 @@ void Coordinator::on_answer(const Shared& resource, std::uint64_t number,
           resource->policy().returned += static_cast<std::uint64_t>(part.units);
         }
       }
-      if (books.held.empty() && books.left.empty() && !aligned(books.limit.mode)) {
-        resource->remembered_until = 0;
-      }
+      forget_if_empty(*resource);
     }
   }
   again(resource);
+}
+
+// Nothing of an in_flight claim runs out by itself while this process lives: where another copy of
+// one may be applied, when it was given up or its units have gone back, the resource is remembered
+// until that is over, and then looked at. The watch mostly tells before.
+void Coordinator::expect_late_copies(Resource& resource, const Pending& pending) {
+  Books& books = resource.books;
+  if (pending.kind != Pending::Kind::claim || pending.sends < 2) return;
+  if (books.limit.mode != Mode::in_flight) return;
+  books.late_copies_until = clock_.steady_now() + kLateCopies;
+  wake_at(resource, *books.late_copies_until);
+}
+
+void Coordinator::forget_if_empty(Resource& resource) {
+  const Books& books = resource.books;
+  if (aligned(books.limit.mode) || books.late_copies_until) return;
+  if (!books.held.empty() || !books.left.empty() || !books.orphans.empty()) return;
+  resource.remembered_until = 0;
 }
 
 void Coordinator::on_failure(const Shared& resource, const StoreError& error) {
@@ -84,8 +103,9 @@ void Coordinator::on_failure(const Shared& resource, const StoreError& error) {
     case StoreError::Kind::lease_gone: {
       ++stats_.failed;
       const std::shared_ptr<LeaseSlot> lease =
-          pending.claim.keys.empty() ? nullptr : pending.claim.lease;
+          pending.claims.empty() ? nullptr : pending.claims.front().lease;
       for (const OwnKey& own : pending.old) books.orphans.push_back(own);
+      expect_late_copies(*resource, pending);
       books.pending.reset();
       books.unanswered_since.reset();
       if (lease) leases_.gone(lease);
@@ -96,6 +116,7 @@ void Coordinator::on_failure(const Shared& resource, const StoreError& error) {
       ++stats_.failed;
       // A claim is thought over; what gives something back must not be forgotten.
       if (pending.kind == Pending::Kind::claim || pending.kind == Pending::Kind::refresh) {
+        expect_late_copies(*resource, pending);
         books.pending.reset();
         books.unanswered_since.reset();
       }
@@ -113,19 +134,24 @@ void Coordinator::on_claim(Resource& resource, Pending& pending, const TxnAnswer
   ++stats_.claim_seconds[static_cast<std::size_t>(bound - CoordinatorStats::kBounds.begin())];
   stats_.claim_seconds_sum = stats_.claim_seconds_sum + took.count();
 
-  const ClaimResult result = claim_result(answer, pending.claim);
+  const ClaimResult result = claim_result(answer, pending.claims.front());
   if (pending.sends > 1) {
     ++(result == ClaimResult::found_applied ? stats_.found_applied : stats_.found_absent);
   }
+  expect_late_copies(resource, pending);
   const bool renewal = pending.kind == Pending::Kind::renewal;
   if (result == ClaimResult::granted && !renewal) {
-    books.account.used += pending.claim.units();
+    books.account.used += pending.claims.front().units();
     books.account.revision = answer.revision;
+  }
+  // Nobody has claimed while this one let others come first.
+  if (!renewal && std::exchange(books.polite_until, std::nullopt)) {
+    books.alone = result == ClaimResult::granted;
   }
   if (result != ClaimResult::conflict) {
     ++stats_.granted;
     books.conflicts = 0;
-    granted(resource, std::move(pending.claim), pending.first_sent);
+    for (Claim& claim : pending.claims) granted(resource, std::move(claim), pending.first_sent);
   }
   if (result == ClaimResult::granted && !renewal) return;
   take_reading(resource, answer);

@@ -19,11 +19,6 @@ constexpr seconds kIdle{1};
 // Of them, what will be used in so many times that at the same rate stays.
 constexpr std::int64_t kKeepPeriods = 5;
 constexpr milliseconds kSample{200};
-// The wall clock may be set while somebody waits for a window to end: look again at least this
-// often.
-constexpr seconds kLookAgain{1};
-// Keys in one transaction, beside the read that comes with them.
-constexpr std::size_t kMaxKeys = kMaxOps - 2;
 
 }  // namespace
 
@@ -41,6 +36,8 @@ void Coordinator::turn(const Shared& resource) {
   withdraw_idle(*resource, demand, now);
   withdraw_excess(*resource);
   check_store(*resource, now);
+  const bool late_copies_over = books.late_copies_until && now.steady >= *books.late_copies_until;
+  if (books.late_copies_until && !late_copies_over) wake_at(*resource, *books.late_copies_until);
   const bool alone = claim_alone(*resource, demand, now);
   if ((books.pending && books.pending->under_way) || health_.down()) return;
   if (now.steady < books.retry_at) {
@@ -48,7 +45,8 @@ void Coordinator::turn(const Shared& resource) {
   } else if (books.pending) {
     resend(resource);
   } else if (!renew(resource, demand, now) && !give_back(resource)) {
-    if (books.stale && demand.waiting > 0) {
+    if (late_copies_over) books.late_copies_until.reset();
+    if ((books.stale && demand.waiting > 0) || late_copies_over) {
       Pending refresh{.kind = Pending::Kind::refresh, .txn = read_txn(books.claims)};
       send(resource, std::move(refresh));
     } else if (!stopping_ && !alone) {
@@ -108,6 +106,8 @@ void Coordinator::close_books(Resource& resource) {
   books.read_at = books.freed_at = 0;
   books.full = books.stale = false;
   books.conflicts = 0;
+  books.polite_until.reset();
+  books.alone = false;
   books.retry_at = {};
 }
 
@@ -206,53 +206,6 @@ void Coordinator::withdraw_excess(Resource& resource) {
   }
 }
 
-// What one replica may keep of a limit for as long as it needs it, where others want some too.
-std::int64_t Coordinator::fair_share(const Books& books) const {
-  const int among = std::max(live_replicas_, books.account.others ? 2 : 1);
-  return share_of(books.limit.units, among, std::min(own_index_.value_or(0), among - 1));
-}
-
-// Small limits have a key for each unit.
-Claim Coordinator::new_claim(const Books& books, const std::shared_ptr<LeaseSlot>& lease,
-                             std::int64_t units, const Instant& now) {
-  Claim claim;
-  claim.number = next_number_++;
-  claim.lease = lease;
-  claim.at = now.wall;
-  const bool one_key = claim_quantum(books.limit.units) > 1;
-  if (one_key) claim.units_per_key = units;
-  for (std::int64_t i = 0; i < (one_key ? 1 : units); ++i) {
-    claim.keys.push_back(
-        keys_.claim(books.claims, books.limit.mode, lease->window.start, next_seq_++));
-  }
-  return claim;
-}
-
-// Sliding units that were used a window ago and are needed again are put anew in one transaction,
-// so that nothing of the limit lies idle between going back and being claimed. Only where no other
-// replica wants some, whose claims would fail for every key that is made here. True: it is on its
-// way.
-bool Coordinator::renew(const Shared& resource, const Allowance::Demand& demand,
-                        const Instant& now) {
-  Books& books = resource->books;
-  if (books.limit.mode != Mode::sliding || books.returns.empty() || stopping_) return false;
-  if (live_replicas_ > 1 || books.account.others) return false;
-  if (books.account.used > books.limit.units || closed_until(books, now)) return false;
-  const std::int64_t wanted = std::min(static_cast<std::int64_t>(demand.waiting) - demand.in_hand,
-                                       books.limit.units - books.in_use());
-  if (wanted <= 0) return false;
-  const auto lease = leases_.get(books.limit.mode, books.window, now, [] {});
-  if (!lease || lease->state != LeaseSlot::State::ready) return false;
-  Books::Ended ended = books.take_ended(wanted, kMaxKeys / 2);
-  if (ended.units == 0) return false;
-  Pending pending{.kind = Pending::Kind::renewal};
-  pending.claim = new_claim(books, lease, std::min(wanted, ended.units), now);
-  pending.old = std::move(ended.keys);
-  pending.txn = renew_txn(books.claims, pending.old, pending.claim);
-  send(resource, std::move(pending));
-  return true;
-}
-
 // True: a transaction is on its way.
 bool Coordinator::give_back(const Shared& resource) {
   Books& books = resource->books;
@@ -302,84 +255,7 @@ void Coordinator::shrink_claim(const Shared& resource) {
   Pending pending{.kind = Pending::Kind::give_back,
                   .txn = shrink_txn(books.claims, claim, part.units),
                   .returns = {part}};
-  claim.units_per_key -= part.units;
-  send(resource, std::move(pending));
-}
-
-// Nothing is to be had before something changes; until then nothing is sent.
-void Coordinator::full(Resource& resource, const Allowance::Demand& demand, const Instant& now) {
-  Books& books = resource.books;
-  if (!books.full) {
-    ++stats_.short_of;
-    books.full = true;
-  }
-  tell(resource, now);
-  resource.allowance()->refuse(Refusal::limit, Allowance::Whom::impatient);
-  resource.allowance()->refuse_excess();
-  if (demand.waiting > 0 && aligned(books.limit.mode)) {
-    wake_at(resource,
-            now.steady + std::min<SteadyTime::duration>(books.window.end() - now.wall, kLookAgain));
-  }
-}
-
-void Coordinator::claim(const Shared& resource, const Allowance::Demand& demand,
-                        const Instant& now) {
-  Books& books = resource->books;
-  std::int64_t held = 0;
-  for (const auto& [number, claim] : books.held) held += claim.units();
-  const ClaimFacts facts{
-      .limit = books.limit.units,
-      .used = books.account.used,
-      .waiting = static_cast<std::int64_t>(demand.waiting),
-      .in_hand = demand.in_hand,
-      .held = held,
-      .rate = books.rate,
-      .txn_time = books.txn_time,
-      .window_left = aligned(books.limit.mode) ? duration<double>(books.window.end() - now.wall)
-                                               : duration<double>(books.limit.window),
-      .live_replicas = live_replicas_,
-      .contested = books.account.others,
-  };
-  if (facts.used >= facts.limit && demand.waiting > 0 && books.freed_at > books.read_at) {
-    books.stale = true;  // less is used than the account says: look before they are told to wait
-    return again(resource);
-  }
-  std::int64_t units = claim_size(facts);
-  const std::optional<SteadyTime> closed = closed_until(books, now);
-  bool kept_to_share = false;
-  if (units > 0 && keeps_to_share(books, now)) {
-    units = std::clamp<std::int64_t>(own_share(books.limit) - held, 0, units);
-    kept_to_share = units == 0;
-    wake_at(*resource, now.steady + kLookAgain);
-  }
-  std::shared_ptr<LeaseSlot> lease;
-  if (units > 0 && !closed) {
-    lease =
-        leases_.get(books.limit.mode, books.window, now, [this, weak = resource->weak_from_this()] {
-          const Shared shared = weak.lock();
-          if (!shared) return;
-          shared->books.unanswered_since.reset();
-          again(shared);
-        });
-  }
-  if (facts.used >= facts.limit || closed || kept_to_share || (units > 0 && !lease)) {
-    if (closed) wake_at(*resource, *closed);
-    return full(*resource, demand, now);
-  }
-  books.full = false;
-  tell(*resource, now);
-  if (units == 0) return;
-  if (lease->state != LeaseSlot::State::ready) {
-    if (!books.unanswered_since) books.unanswered_since = now.steady;
-    return wake_at(*resource, *books.unanswered_since + 2 * options_.store_timeout);
-  }
-  Pending pending{.kind = Pending::Kind::claim};
-  if (claim_quantum(books.limit.units) == 1) units = std::min<std::int64_t>(units, kMaxKeys);
-  pending.claim = new_claim(books, lease, units, now);
-  pending.txn = claim_txn(books.claims, books.account, pending.claim);
-  resource->remembered_until = aligned(books.limit.mode)
-                                   ? books.window.end().time_since_epoch().count()
-                                   : WallTime::max().time_since_epoch().count();
+  claim.shrink(part.units);
   send(resource, std::move(pending));
 }
 

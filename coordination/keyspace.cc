@@ -23,7 +23,7 @@ int hex_digit(char c) {
 }
 
 // A reading of a resource goes through all its claims, so what we wrote needs no parser.
-constexpr std::string_view kUnits = "{\"units\":", kAt = ",\"at\":\"";
+constexpr std::string_view kUnits = "{\"units\":", kAt = ",\"at\":\"", kOf = ",\"of\":";
 
 std::optional<std::int64_t> units_as_we_write_them(std::string_view value) {
   if (!value.starts_with(kUnits)) return std::nullopt;
@@ -216,9 +216,14 @@ std::string replica_value(const ReplicaFacts& facts) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string claim_value(std::int64_t units, WallTime at) {
-  return std::string(kUnits) + std::to_string(units) + std::string(kAt) + utc_text_ms(at) + "\"}";
+std::string claim_value(std::int64_t units, WallTime at, std::int64_t of) {
+  std::string value{kUnits};
+  value.append(std::to_string(units)).append(kAt).append(utc_text_ms(at)).append("\"");
+  if (of > 0) value.append(kOf).append(std::to_string(of));
+  return value + "}";
 }
+
+bool is_shrunk(std::string_view claim_value) { return claim_value.find(kOf) != std::string::npos; }
 
 std::int64_t claimed_units(std::string_view value) {
   std::optional<std::int64_t> units = units_as_we_write_them(value);

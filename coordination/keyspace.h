@@ -4,6 +4,7 @@
 // person sees with `etcdctl get --prefix` is described in the README.
 //
 //   <prefix>/claims/<rule>:<resource>@<window>/<replica>-<seq>   {"units":1,"at":"…"}
+//                                                        or, in part given back: …,"of":47}
 //   <prefix>/replicas/<replica> {"address":…,"version":…,"since":…}
 //   <prefix>/cooldowns/<upstream>/<project or *>/<429 or 503>
 //                                                  {"failures":3,"last":…,"not_before":…}
@@ -85,7 +86,9 @@ std::string cooldown_value(const CooldownRecord& record);
 // Nothing: it cannot be read.
 std::optional<CooldownRecord> read_cooldown(std::string_view value);
 std::string replica_value(const ReplicaFacts& facts);
-std::string claim_value(std::int64_t units, WallTime at);
+// `of`: how many it had when it was last claimed, where some have been given back since; 0: none.
+std::string claim_value(std::int64_t units, WallTime at, std::int64_t of = 0);
+bool is_shrunk(std::string_view claim_value);
 // What cannot be read counts as one unit: better one too few than one too many.
 std::int64_t claimed_units(std::string_view value);
 

@@ -116,16 +116,12 @@ void Leases::send(const Shared& slot) {
 void Leases::on_granted(const Shared& slot, Answer<LeaseTerm> answer) {
   slot->under_way = false;
   if (slot->state != LeaseSlot::State::granting) return;
-  if (const auto* error = std::get_if<StoreError>(&answer)) {
-    const bool ours = error->kind == StoreError::Kind::lease_exists && slot->sends > 1;
-    if (!ours) {
-      // An id that another took is as unlikely as it is harmless: take another one.
-      if (error->kind == StoreError::Kind::lease_exists) {
-        slot->id = static_cast<LeaseId>(random_.next() >> 1) | 1;
-      }
-      slot->next_send = clock_.steady_now() + backoff(slot->sends);
-      return;
-    }
+  if (std::holds_alternative<StoreError>(answer)) {
+    // A grant is never sent twice: a late copy would bring a lease back that had ended, without its
+    // keys. One whose answer was lost is left to run out.
+    slot->id = static_cast<LeaseId>(random_.next() >> 1) | 1;
+    slot->next_send = clock_.steady_now() + backoff(slot->sends);
+    return;
   }
   slot->state = LeaseSlot::State::ready;
   slot->next_send = slot->kind == LeaseSlot::Kind::in_flight ? slot->first_sent + kKeptEvery

@@ -14,11 +14,15 @@ const ReadAnswer* reading_of(const TxnAnswer& answer) {
   return nullptr;
 }
 
+std::string value_of(const Claim& claim) {
+  return claim_value(claim.units_per_key, claim.at, claim.shrunk_from);
+}
+
 // At most once: its first key must not be there.
 void add_puts(Txn& txn, const Claim& claim) {
   txn.compares.push_back(
       {{claim.keys.front(), ""}, Compare::Target::create, Compare::Is::equal, 0});
-  const std::string value = claim_value(claim.units_per_key, claim.at);
+  const std::string value = value_of(claim);
   for (const std::string& key : claim.keys) txn.then.push_back(Put{key, value, claim.lease->id});
 }
 
@@ -54,10 +58,21 @@ Txn delete_txn(const std::string& claims, std::span<const OwnKey> keys) {
   return txn;
 }
 
-Txn renew_txn(const std::string& claims, std::span<const OwnKey> old, const Claim& claim) {
+Txn renew_txn(const std::string& claims, std::span<const Claim> old,
+              std::span<const Claim> renewed) {
   Txn txn;
-  add_deletes(txn, old);
-  add_puts(txn, claim);
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    const std::string before = value_of(old[i]), after = value_of(renewed[i]);
+    const std::vector<std::string>& stay = renewed[i].keys;
+    for (const std::string& key : old[i].keys) {
+      txn.compares.push_back({{key, ""}, Compare::Target::value, Compare::Is::equal, 0, before});
+      if (std::find(stay.begin(), stay.end(), key) == stay.end()) {
+        txn.then.push_back(Delete{{key, ""}});
+      } else {
+        txn.then.push_back(Put{key, after, renewed[i].lease->id});
+      }
+    }
+  }
   txn.then.push_back(Read{keys_under(claims)});
   txn.otherwise.push_back(Read{keys_under(claims)});
   return txn;
@@ -65,13 +80,12 @@ Txn renew_txn(const std::string& claims, std::span<const OwnKey> old, const Clai
 
 Txn shrink_txn(const std::string& claims, const Claim& claim, std::int64_t by) {
   const std::string& key = claim.keys.front();
+  Claim shrunk = claim;
+  shrunk.shrink(by);
   Txn txn;
-  txn.compares.push_back({{key, ""},
-                          Compare::Target::value,
-                          Compare::Is::equal,
-                          0,
-                          claim_value(claim.units_per_key, claim.at)});
-  txn.then.push_back(Put{key, claim_value(claim.units_per_key - by, claim.at), claim.lease->id});
+  txn.compares.push_back(
+      {{key, ""}, Compare::Target::value, Compare::Is::equal, 0, value_of(claim)});
+  txn.then.push_back(Put{key, value_of(shrunk), claim.lease->id});
   txn.then.push_back(Read{keys_under(claims)});
   txn.otherwise.push_back(Read{keys_under(claims)});
   return txn;

@@ -5,12 +5,19 @@
 // Why the limit is hard. A claim of n units knows that `used` units were claimed at revision R,
 // both from one answer, and n <= limit - used. Its transaction succeeds only if no key of the range
 // was created after R. Without a new key the usage only falls: keys are deleted (returns, expiry,
-// by hand), and the units of a key that stays only shrink. So at that moment at most `used` are
-// claimed, and after it at most used + n. Old knowledge makes a claim fail, never overshoot.
+// by hand), and a key that stays never has more units than it had at R. So at that moment at most
+// `used` are claimed, and after it at most used + n.
+// Old knowledge makes a claim fail, never overshoot.
 //
-// Shrinking a key puts it anew and so has a compare of its own: that its value is the one that we
-// last gave it. A key's units fall with each such put, so a copy that comes late finds another
-// value and does nothing. It creates no key, so it does not make other replicas' claims fail.
+// Why a key that stays never has more. It is put again in two ways, shrunk or renewed, with fewer
+// units or as many, and each has a compare that its value is the one that we last gave it: units
+// and time. Both change with such a put (a renewed claim has a later time), so a copy that comes
+// late finds another value and does nothing. And a claim puts no key that is there: its numbers are
+// above all of ours that were there at R, and none was created since. Neither way creates a key, so
+// neither makes other replicas' claims fail.
+//
+// Why a renewed key counts for both uses. Its unit was used a window ago or longer when it is used
+// again, so at most one of its uses lies within any window, and the key stands for that one.
 //
 // Why an unknown outcome is safe. The same transaction is sent again: it has a compare that its own
 // first key does not exist, so at most one copy is ever applied. If a copy fails and the key is
@@ -28,6 +35,9 @@
 
 namespace weir {
 
+// Keys in one transaction, beside the read that comes with them.
+inline constexpr std::size_t kMaxKeys = kMaxOps - 2;
+
 // `claims` is the prefix that the resource's claims have in common.
 Txn claim_txn(const std::string& claims, const Account& known, const Claim& claim);
 Txn read_txn(const std::string& claims);
@@ -35,10 +45,10 @@ Txn read_txn(const std::string& claims);
 // late, or from an earlier process of this name, must not take another claim's key with it. Where
 // one is not, the reading shows which are.
 Txn delete_txn(const std::string& claims, std::span<const OwnKey> keys);
-// Puts a claim in the place of others of ours that have as many units or more. The usage does not
-// rise, so it needs not be known: nobody else can make it fail, and once applied it cannot be
-// again.
-Txn renew_txn(const std::string& claims, std::span<const OwnKey> old, const Claim& claim);
+// Puts the keys of claims of ours again, as `renewed` says: under its lease, with its time, and as
+// many units as before or fewer. Keys that it leaves out are deleted.
+Txn renew_txn(const std::string& claims, std::span<const Claim> old,
+              std::span<const Claim> renewed);
 // Takes so many units from a claim of one key, which keeps some.
 Txn shrink_txn(const std::string& claims, const Claim& claim, std::int64_t by);
 

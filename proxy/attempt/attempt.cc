@@ -85,10 +85,15 @@ Pieces Attempt::request() {
 }
 
 Task<Stream::Status> Attempt::send_request() {
-  const Pieces pieces = request();
+  Pieces pieces = request();
   sent_before_ = outbound_.stream().sent();
-  const Stream::Status status = co_await outbound_.stream().write(pieces, response_timeout());
+  // Its unit is good now, and may not be later: where the connection takes nothing at once, because
+  // the server has not read what was sent on it before, it is of no use.
+  Stream::Status status = outbound_.stream().write_now(pieces);
   if (begun()) beside_others_ ? call_.admission.sent(unit_) : call_.admission.sent();
+  if (status == Stream::Status::ok && !pieces.empty()) {
+    status = co_await outbound_.stream().write(pieces, response_timeout());
+  }
   answer_due_ = now() + response_timeout();
   if (status != Stream::Status::ok) co_return status;
   if (!call_.client.body().done()) {

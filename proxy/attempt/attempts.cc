@@ -105,7 +105,11 @@ Task<Attempts::Result> Attempts::try_once(Attempt& attempt) {
     Attempt::Answer answer = Attempt::Answer::timed_out;
     const SteadyTime sent_at = call_.cooldown.sending();
     const http::Stream::Status sent = co_await attempt.send_request();
-    if (sent != http::Stream::Status::timed_out) answer = co_await attempt.read_head();
+    if (sent == http::Stream::Status::full) {
+      answer = Attempt::Answer::none;
+    } else if (sent != http::Stream::Status::timed_out) {
+      answer = co_await attempt.read_head();
+    }
     if (answer == Attempt::Answer::head_read) {
       call_.cooldown.answered(attempt.answer(), sent_at);
       co_return Result::answered;

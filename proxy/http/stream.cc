@@ -193,9 +193,9 @@ Task<void> Stream::wait_writable(std::chrono::milliseconds timeout) {
   write_deadline_.disarm();
 }
 
-Task<Stream::Status> Stream::write(Pieces pieces, std::chrono::milliseconds timeout) {
-  while (!pieces.empty()) {
-    if (aborted_ || socket_ < 0) co_return Status::aborted;
+Stream::Status Stream::write_now(Pieces& pieces) {
+  for (;;) {
+    if (aborted_ || socket_ < 0) return Status::aborted;
     msghdr message{};
     message.msg_iov = pieces.begin();
     message.msg_iovlen = pieces.count();
@@ -203,12 +203,20 @@ Task<Stream::Status> Stream::write(Pieces pieces, std::chrono::milliseconds time
     if (n >= 0) {
       sent_ += static_cast<std::size_t>(n);
       pieces.advance(static_cast<std::size_t>(n));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      co_await wait_writable(timeout);
-      if (write_expired_) co_return Status::timed_out;
-    } else if (errno != EINTR) {
-      co_return Status::reset;
+      return Status::ok;
     }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return Status::full;
+    if (errno != EINTR) return Status::reset;
+  }
+}
+
+Task<Stream::Status> Stream::write(Pieces pieces, std::chrono::milliseconds timeout) {
+  while (!pieces.empty()) {
+    const Status status = write_now(pieces);
+    if (status == Status::ok) continue;
+    if (status != Status::full) co_return status;
+    co_await wait_writable(timeout);
+    if (write_expired_) co_return Status::timed_out;
   }
   co_return Status::ok;
 }

@@ -71,6 +71,8 @@ class Stream {
   void release_buffer();
 
   Task<Status> write(Pieces pieces, std::chrono::milliseconds timeout);
+  // What goes out at once, and is taken out of `pieces`. Status::full: nothing does.
+  Status write_now(Pieces& pieces);
   std::uint64_t sent() const { return sent_; }  // bytes that the kernel has taken
 
   // Called when something arrives, or the peer leaves, while nobody waits in more().

@@ -2,11 +2,24 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace weir::test {
+
+namespace {
+
+// Thousands of connections, here and in the replicas, which inherit it.
+void allow_many_files() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
 
 Cluster::Cluster(ClusterSettings settings)
     : settings_(std::move(settings)),
@@ -14,6 +27,7 @@ Cluster::Cluster(ClusterSettings settings)
       upstream(settings_.slow),
       doors(settings_.replicas),
       replicas_(settings_.replicas) {
+  allow_many_files();
   if (settings_.prepare) settings_.prepare(etcd);
   for (std::size_t i = 0; i < replicas_.size(); ++i) start(i);
   if (settings_.begin == EtcdCluster::Begin::started) wait_until_ready();

@@ -45,10 +45,10 @@ std::vector<Load::Stream> streams_for(const std::vector<Limited>& limits, const 
   return streams;
 }
 
-// Units of sliding and in_flight are on their way for a round trip or two between one use and the
-// next: about 90 % are in use where the machine keeps up, and less where it is busy with other
-// work.
-const double busy_use = sanitized ? 0.3 : 0.6;
+// A sanitizer makes everything ten times slower, and looks at the code and not at the use.
+const double least_use = sanitized ? 0.5 : 0.99;
+// Of a third.
+const double least_share = 0.5;
 
 void expect_everybody_served(const std::vector<Arrival>& arrivals, const Limited& limited,
                              double use) {
@@ -56,6 +56,11 @@ void expect_everybody_served(const std::vector<Arrival>& arrivals, const Limited
             << "\n";
   const auto counts = by_replica(arrivals);
   EXPECT_EQ(counts.size(), 3u) << "somebody got nothing of " << limited.limit;
+  for (const auto& [replica, count] : counts) {
+    EXPECT_GE(count * 3, static_cast<double>(arrivals.size()) * least_share)
+        << replica << " of " << limited.limit;
+  }
+  EXPECT_GE(use, least_use) << "of " << limited.limit;
 }
 
 TEST(ClusterLimits, AtMostLimitAreForwardedInOneWindowAndUnderDemandNearlyAllAre) {
@@ -81,36 +86,59 @@ TEST(ClusterLimits, AtMostLimitAreForwardedInOneWindowAndUnderDemandNearlyAllAre
   }
 }
 
+// In ten seconds the way from one use of a unit to the next takes less than one in a hundred.
 TEST(ClusterLimits, AtMostLimitAreForwardedInAnyIntervalOfASlidingWindow) {
-  const int many = sanitized ? 600 : 3000;
-  const std::vector<Limited> limits{{100, 2s, 32}, {128, 2s, 32}, {129, 2s, 32}, {many, 3s, 32}};
+  const int many = sanitized ? 600 : 6000;
+  const std::vector<Limited> limits{
+      {100, 10s, 12}, {128, 10s, 12}, {129, 10s, 12}, {many, 10s, 32}};
   Cluster cluster({.rules = rules_for(limits, "sliding")});
   Load load(cluster.doors, streams_for(limits, "sliding"));
-  let_run(11s);
+  let_run(42s);
   load.stop();
   for (const Limited& limited : limits) {
     const auto arrivals = cluster.upstream.arrivals(path_of(limited, "sliding"));
     expect_sliding_kept(arrivals, limited.limit, limited.window);
-    const double use = sliding_use(arrivals, limited.limit, limited.window);
-    expect_everybody_served(arrivals, limited, use);
-    EXPECT_GE(use, busy_use) << "of " << limited.limit;
+    expect_everybody_served(arrivals, limited,
+                            sliding_use(arrivals, limited.limit, limited.window));
   }
 }
 
+// A unit is on its way from one request that has ended to the next for milliseconds; requests that
+// take seconds show what the units are used for.
 TEST(ClusterLimits, AtMostLimitAreBeingServedAtAnyMoment) {
-  std::vector<Limited> limits{{100, 0s, 64}, {128, 0s, 64}, {129, 0s, 64}};
-  if (!sanitized) limits.push_back({1000, 0s, 500});
-  Cluster cluster({.rules = rules_for(limits, "in_flight"), .slow = {"/slow", 600ms}});
+  std::vector<Limited> limits{{100, 0s, 50}, {128, 0s, 60}, {129, 0s, 60}};
+  if (!sanitized) limits.push_back({6000, 0s, 2300});
+  Cluster cluster({.rules = rules_for(limits, "in_flight"), .slow = {"/slow", 6s, 12s}});
   Load load(cluster.doors, streams_for(limits, "in_flight"));
-  let_run(10s);
+  let_run(12s);
+  const Instant settled = std::chrono::steady_clock::now();
+  let_run(30s);
   const Instant end = std::chrono::steady_clock::now();
   load.stop();
   for (const Limited& limited : limits) {
     const auto arrivals = cluster.upstream.arrivals(path_of(limited, "in_flight"));
     EXPECT_LE(most_at_once(arrivals), limited.limit);
-    const double use = mean_at_once(arrivals, end - 7s, end) / limited.limit;
-    expect_everybody_served(between(arrivals, end - 7s, end), limited, use);
-    EXPECT_GE(use, busy_use) << "of " << limited.limit;
+    expect_everybody_served(between(arrivals, settled, end), limited,
+                            mean_at_once(arrivals, settled, end) / limited.limit);
+  }
+}
+
+// The connection to the upstream is closed before the unit goes to the next, on whatever worker
+// that is.
+TEST(ClusterLimits, AClientThatLeavesTakesItsRequestWithItBeforeTheNextIsSent) {
+  const std::vector<Limited> limits{{1, 0s, 6}, {3, 0s, 6}, {40, 0s, 40}};
+  Cluster cluster({.rules = rules_for(limits, "in_flight"), .slow = {"/slow", 5ms, 30ms}});
+  std::vector<Load::Stream> streams = streams_for(limits, "in_flight");
+  for (Load::Stream& stream : streams) stream.leaves = 40ms;
+  Load load(cluster.doors, streams);
+  let_run(10s);
+  load.stop();
+  for (const Limited& limited : limits) {
+    const auto arrivals = cluster.upstream.arrivals(path_of(limited, "in_flight"));
+    std::cout << "limit " << limited.limit << ": " << arrivals.size() << " requests, at most "
+              << most_at_once(arrivals) << " at once\n";
+    EXPECT_GE(arrivals.size(), 300u);
+    EXPECT_LE(most_at_once(arrivals), limited.limit);
   }
 }
 

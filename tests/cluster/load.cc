@@ -74,8 +74,10 @@ void Load::run() {
   std::array<epoll_event, 256> events;
   for (;;) {
     int timeout = -1;
-    if (!due_.empty()) {
-      const auto left = due_.begin()->first - std::chrono::steady_clock::now();
+    if (!due_.empty() || !patience_.empty()) {
+      Instant next = due_.empty() ? Instant::max() : due_.begin()->first;
+      if (!patience_.empty()) next = std::min(next, patience_.begin()->first);
+      const auto left = next - std::chrono::steady_clock::now();
       timeout = std::max(0, static_cast<int>(std::chrono::ceil<Span>(left).count()));
     }
     const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
@@ -89,6 +91,11 @@ void Load::run() {
       const std::size_t client = due_.begin()->second;
       due_.erase(due_.begin());
       ask(client);
+    }
+    while (!patience_.empty() && patience_.begin()->first <= now) {
+      const auto [at, client] = *patience_.begin();
+      patience_.erase(patience_.begin());
+      if (clients_[client].waiting && clients_[client].leaves_at == at) leave(client);
     }
   }
 }
@@ -120,8 +127,19 @@ void Load::ask(std::size_t number) {
                               " HTTP/1.1\r\nHost: cluster\r\n\r\n";
   client.asked = std::chrono::steady_clock::now();
   client.waiting = true;
+  if (client.stream->leaves > Span{0}) {
+    const auto most = std::chrono::microseconds(client.stream->leaves).count();
+    client.leaves_at = client.asked + std::chrono::microseconds{random_() % most};
+    patience_.emplace(client.leaves_at, number);
+  }
   // A connection that has just ended tells so when it is read.
   if (::send(client.fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return;
+}
+
+void Load::leave(std::size_t number) {
+  hang_up(clients_[number]);
+  note(clients_[number], 0);
+  again(number, Span{1});
 }
 
 void Load::read(std::size_t number) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,7 +46,8 @@ class Load {
     int clients = 8;
     std::vector<std::size_t> doors{0, 1, 2};
     int distinct_paths = 1;
-    Span pause{0};  // before a client that was served asks again
+    Span pause{0};   // before a client that was served asks again
+    Span leaves{0};  // a client that was not answered by then, or before, goes away and comes again
   };
   Load(const Doors& doors, std::vector<Stream> streams);
   ~Load() { stop(); }
@@ -66,6 +68,7 @@ class Load {
     std::string received;
     Instant asked{};
     bool waiting = false;
+    Instant leaves_at = Instant::max();
     std::size_t number = 0;
   };
   void run();
@@ -73,6 +76,7 @@ class Load {
   void read(std::size_t client);
   bool take_answer(std::size_t client);
   void again(std::size_t client, Span in);
+  void leave(std::size_t client);
   void hang_up(Client& client);
   void note(Client& client, int status, std::string reason = "", bool retry_after = false);
 
@@ -82,7 +86,9 @@ class Load {
   Descriptor epoll_;
   // Owned by the thread:
   std::vector<Client> clients_;
-  std::multimap<Instant, std::size_t> due_;
+  std::multimap<Instant, std::size_t> due_;       // who asks next
+  std::multimap<Instant, std::size_t> patience_;  // whose ends
+  std::minstd_rand random_{11};
   std::size_t next_path_ = 0;
 
   mutable std::mutex mutex_;

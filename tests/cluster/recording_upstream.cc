@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <string_view>
+#include <utility>
 
 namespace weir::test {
 namespace {
@@ -86,11 +88,21 @@ void RecordingUpstream::accept_all() {
 
 void RecordingUpstream::read(int fd) {
   Connection& connection = connections_.at(fd);
+  const auto serving_before = connection.serving;
   std::array<char, 16384> piece;
   for (;;) {
     const ssize_t count = ::read(fd, piece.data(), piece.size());
     if (count < 0 && errno == EAGAIN) return;
-    if (count <= 0) return drop(fd);
+    if (count <= 0) {
+      // A connection that was accepted late, behind what came on others since, may have been closed
+      // before its request was read: that was served for no time at all.
+      if (connection.serving != serving_before && connection.serving) {
+        const std::lock_guard lock(mutex_);
+        Arrival& arrival = arrivals_[*std::exchange(connection.serving, std::nullopt)];
+        arrival.ended = arrival.at;
+      }
+      return drop(fd);
+    }
     connection.received.append(piece.data(), static_cast<std::size_t>(count));
     take_requests(fd, connection);
   }
@@ -117,7 +129,10 @@ void RecordingUpstream::take_requests(int fd, Connection& connection) {
     arrivals_.push_back(std::move(arrival));
   }
   if (slow) {
-    due_.push({at + slow_.takes, fd, *connection.serving});
+    // Multiples of the golden ratio lie evenly.
+    const double part = std::fmod(static_cast<double>(*connection.serving) * 0.618034, 1);
+    const auto more = std::chrono::duration_cast<Span>(slow_.spread * part);
+    due_.push({at + slow_.takes + more, fd, *connection.serving});
   } else {
     answer(fd, connection);
   }

@@ -17,10 +17,12 @@ namespace weir::test {
 
 class RecordingUpstream {
  public:
-  // Requests below this path are answered only after so long, all others at once.
+  // Requests below this path are answered only after so long, and up to `spread` more, so that they
+  // do not all end together; all others at once.
   struct Slow {
     std::string path = "/slow";
     Span takes{0};
+    Span spread{0};
   };
   explicit RecordingUpstream(Slow slow);
   RecordingUpstream() : RecordingUpstream(Slow{}) {}

@@ -118,7 +118,9 @@ TEST_F(AllowanceTest, IsIdleOnlyWhenNothingOfItIsLeft) {
     served->finish();
   }
   clock.pass(1h);
-  EXPECT_TRUE(self->idle()) << "its time is over";
+  EXPECT_FALSE(self->idle()) << "its time is over, which nobody has heard of";
+  EXPECT_EQ(self->look().surplus.size(), 1u);
+  EXPECT_TRUE(self->idle());
 }
 
 // For the sanitizers, and for the count: every unit is used once, whoever takes, leaves and

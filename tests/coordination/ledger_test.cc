@@ -67,7 +67,7 @@ TEST_F(LedgerTest, AShrinkingThatComesLateDoesNotMakeTheClaimGrowAgain) {
   apply(claim_txn(kClaims, account(), big));
   const Txn first = shrink_txn(kClaims, big, 1);
   ASSERT_TRUE(apply(first).succeeded);
-  big.units_per_key = 4;
+  big.shrink(1);
   ASSERT_TRUE(apply(shrink_txn(kClaims, big, 2)).succeeded);
   EXPECT_FALSE(apply(first).succeeded);
   EXPECT_EQ(account().used, 2);

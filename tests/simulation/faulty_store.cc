@@ -11,7 +11,8 @@ StoreError unknown() { return {StoreError::Kind::unknown, "no answer"}; }
 }  // namespace
 
 Duration FaultyStore::delay() {
-  const Duration most = shared_.calm ? shared_.plan.calm_delay : shared_.plan.delay;
+  const Duration most =
+      distance_.value_or(shared_.calm ? shared_.plan.calm_delay : shared_.plan.delay);
   return shared_.dice.between(most / 10, most);
 }
 
@@ -20,7 +21,7 @@ bool FaultyStore::fault(double chance) {
 }
 
 template <class T>
-void FaultyStore::send(std::function<Answer<T>()> apply, Callback<T> told) {
+void FaultyStore::send(std::function<Answer<T>()> apply, Callback<T> told, Copies copies) {
   ++shared_.traffic;
   const MessageFaults& faults = shared_.plan.messages;
   const SteadyTime now = shared_.events.now();
@@ -28,7 +29,7 @@ void FaultyStore::send(std::function<Answer<T>()> apply, Callback<T> told) {
   const bool lost = away || fault(faults.lost);
   const bool late = !lost && fault(faults.late);
   const bool mute = lost || late || fault(faults.reply_lost);
-  const bool twice = !lost && fault(faults.duplicate);
+  const bool twice = !lost && copies == Copies::maybe_two && fault(faults.duplicate);
   if (shared_.plan.embedded && !mute && !twice) return told(apply());
 
   // The answer that is told is the first: the store's, or that there is none.
@@ -169,6 +170,7 @@ void FaultyStore::grant(LeaseId lease, seconds ttl, Callback<LeaseTerm> callback
   if (shared_.bug == Bug::sliding_lease_too_short && !aligned && ttl != seconds{15}) {
     ttl = seconds{2};
   }
+  // Another copy would be one that somebody sends again, and nobody does under the same id.
   leases_.push_back(lease);
   Shared& shared = shared_;
   send<LeaseTerm>(
@@ -179,7 +181,7 @@ void FaultyStore::grant(LeaseId lease, seconds ttl, Callback<LeaseTerm> callback
                            [&result](Answer<LeaseTerm> answer) { result = std::move(answer); });
         return result;
       },
-      std::move(callback));
+      std::move(callback), Copies::one);
 }
 
 void FaultyStore::keep_alive(LeaseId lease, Callback<LeaseTerm> callback) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct Shared {
   bool calm = false;                         // no more faults
   SteadyTime away_until{};                   // the store
   std::uint64_t traffic = 0;                 // messages to the store
+  // A request of that replica has reached the upstream, or has been served; for who counts use.
+  std::function<void(int replica)> on_sent{}, on_served{};
 };
 
 class FaultyStore final : public Store {
@@ -58,6 +61,8 @@ class FaultyStore final : public Store {
   // Ends one of its leases in the store, which the replica is not told. 0: it has none.
   LeaseId lose_a_lease();
   void cut_off_until(SteadyTime until) { away_until_ = until; }
+  // How long its messages take at most, one way, whatever the plan says for all.
+  void set_distance(Duration distance) { distance_ = distance; }
 
   // Whether a lease was asked for to be kept alive.
   const std::set<LeaseId>& kept() const { return kept_; }
@@ -67,8 +72,9 @@ class FaultyStore final : public Store {
 
   // Sends a message: `apply` is called for each time it is applied and says the answer; `told` is
   // called once.
+  enum class Copies { one, maybe_two };
   template <class T>
-  void send(std::function<Answer<T>()> apply, Callback<T> told);
+  void send(std::function<Answer<T>()> apply, Callback<T> told, Copies copies = Copies::maybe_two);
   Duration delay();
   bool fault(double chance);
   void damage(Txn& txn) const;
@@ -80,6 +86,7 @@ class FaultyStore final : public Store {
   const Deliver deliver_;
   const std::function<std::int64_t(const std::string&)> limit_of_;
   SteadyTime away_until_{};
+  std::optional<Duration> distance_;
   std::vector<LeaseId> leases_;
   std::set<LeaseId> kept_;
   std::map<std::string, std::int64_t> first_sent_under_;  // by key: the limit

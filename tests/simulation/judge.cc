@@ -53,6 +53,19 @@ std::int64_t Judge::used(const std::string& range) const {
   return found == ranges_.end() ? 0 : found->second.used;
 }
 
+std::int64_t Judge::in_flight() const {
+  std::int64_t units = 0;
+  for (const auto& [name, range] : ranges_) {
+    if (name.ends_with("@in_flight")) units += range.used;
+  }
+  return units;
+}
+
+SteadyTime Judge::full_at(const std::string& range) const {
+  const auto found = ranges_.find(range);
+  return found == ranges_.end() ? SteadyTime{} : found->second.full_at;
+}
+
 void Judge::on_revision(Revision revision, std::span<const WatchEvent> events) {
   note(static_cast<std::uint64_t>(revision));
   // What a transaction takes away and what it puts are one step: the sum is judged after it.
@@ -77,6 +90,8 @@ void Judge::on_revision(Revision revision, std::span<const WatchEvent> events) {
     Range& range = ranges_[name];
     if (range.used == 0) range.most = 0;
     if (range.used < was && cause_.kind == Cause::Kind::txn) check_covered(name, range);
+    if (range.used > was) range.limit = cause_.limit;
+    if (std::max(range.used, was) >= range.limit) range.full_at = events_.now();
     if (range.used <= was) continue;
     range.most = std::max(range.most, cause_.limit);
     if (range.used > cause_.limit) {
@@ -93,7 +108,10 @@ void Judge::put(const WatchEvent& event) {
   Range& range = ranges_[place->range];
   if (const auto found = keys_.find(event.key.key); found != keys_.end()) {
     Key& before = found->second;
-    if (key.units >= before.units || key.units < 1 || key.lease != before.lease) {
+    // A sliding one may be renewed, which gives it another lease; all others only shrink.
+    const bool renewed = key.lease != before.lease && place->range.ends_with("@sliding");
+    if (key.units > before.units || key.units < 1 ||
+        (!renewed && (key.units == before.units || key.lease != before.lease))) {
       return fail("claim_grew", event.key.key + " is put again and does not shrink");
     }
     range.used -= before.units;

@@ -55,7 +55,10 @@ class Judge {
   void set_cause(Cause cause) { cause_ = cause; }
   void on_revision(Revision revision, std::span<const WatchEvent> events);
   std::int64_t used(const std::string& range) const;
+  // When all of its units were claimed for the last time.
+  SteadyTime full_at(const std::string& range) const;
   std::size_t keys() const { return keys_.size(); }
+  std::int64_t in_flight() const;  // units claimed for it, of all resources
 
   // -- the upstream; the number is for ended()
   std::uint64_t arrived(const Arrival& arrival);
@@ -87,7 +90,9 @@ class Judge {
   };
   struct Range {
     std::int64_t used = 0;
-    std::int64_t most = 0;  // the highest limit it was claimed under, since it was last empty
+    std::int64_t most = 0;   // the highest limit it was claimed under, since it was last empty
+    std::int64_t limit = 0;  // that it was last claimed under
+    SteadyTime full_at{};
     std::int64_t counted = 0;
     std::map<LeaseId, UnderLease> by_lease;
     std::deque<std::pair<SteadyTime, LeaseId>> recent;  // sliding

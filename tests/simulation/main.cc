@@ -4,6 +4,7 @@
 //   simulation --seed S [--trace]          runs one again, exactly as before
 //   simulation --bugs [--seeds N]          each deliberate bug must be caught within N seeds
 //   simulation ... --bug NAME              with that bug
+//   simulation --use [--seed S]            how much of a limit is used under demand, and by whom
 //
 // Exit code 1: a check failed (or, with --bugs, did not), or something was never reached.
 
@@ -14,6 +15,7 @@
 #include <string>
 
 #include "tests/simulation/simulation.h"
+#include "tests/simulation/use.h"
 
 namespace {
 
@@ -23,7 +25,7 @@ struct Arguments {
   std::uint64_t from = 1, seeds = 400;
   Bug bug = Bug::none;
   Trace trace = Trace::off;
-  enum class What { run, one, bugs } what = What::run;
+  enum class What { run, one, bugs, use } what = What::run;
 };
 
 Arguments parse(int count, char** values) {
@@ -35,6 +37,8 @@ Arguments parse(int count, char** values) {
       arguments.trace = Trace::on;
     } else if (name == "--bugs") {
       arguments.what = Arguments::What::bugs;
+    } else if (name == "--use") {
+      arguments.what = Arguments::What::use;
     } else if (name == "--bug" && bug_named(value)) {
       arguments.bug = *bug_named(value);
       ++i;
@@ -49,7 +53,8 @@ Arguments parse(int count, char** values) {
       std::fprintf(
           stderr,
           "simulation: %s %s?\n"
-          "usage: simulation [--from S] [--seeds N] [--bug NAME] | --seed S [--trace] | --bugs\n",
+          "usage: simulation [--from S] [--seeds N] [--bug NAME] | --seed S [--trace] | --bugs |\n"
+          "       --use\n",
           name.c_str(), value);
       std::exit(2);
     }
@@ -162,6 +167,30 @@ int run_bugs(const Arguments& arguments) {
   return missed == 0 ? 0 : 1;
 }
 
+// With more demand than units: nearly all of them are used, and every replica gets a part.
+int run_use(const Arguments& arguments) {
+  int failed = 0;
+  for (const UseCase& use_case : use_cases()) {
+    const Use use = play(use_case, arguments.from);
+    std::printf("%-24s %6.2f %%  of it", use_case.name.c_str(), use.used * 100);
+    bool shared = true;
+    for (const double share : use.shares) {
+      std::printf(" %4.1f", share * 100);
+      shared = shared && share * static_cast<double>(use.shares.size()) >= kLeastShare;
+    }
+    std::printf(" %%  %.3f messages per request\n",
+                static_cast<double>(use.messages) / static_cast<double>(use.requests));
+    if (use.violation) {
+      std::printf("FAILED %s: %s\n", use.violation->check.c_str(), use.violation->text.c_str());
+    }
+    if (use.used < kLeastUse) std::printf("FAILED too little is used\n");
+    if (!shared) std::printf("FAILED somebody gets too little\n");
+    failed += use.violation || use.used < kLeastUse || !shared;
+    std::fflush(stdout);
+  }
+  return failed == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int count, char** values) {
@@ -171,6 +200,8 @@ int main(int count, char** values) {
       return run_one(arguments);
     case Arguments::What::bugs:
       return run_bugs(arguments);
+    case Arguments::What::use:
+      return run_use(arguments);
     case Arguments::What::run:
       break;
   }

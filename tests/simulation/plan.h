@@ -51,8 +51,9 @@ struct Plan {
   bool faults = true;
   bool embedded = false;  // the store answers before a call returns
   bool knows_replicas = true;
-  Duration delay{}, calm_delay{};  // one way, at most
-  double slow_sends = 0;           // part of the requests that are sent long after their grant
+  Duration delay{}, calm_delay{};   // one way, at most
+  std::vector<Duration> distances;  // the same by replica, where it is not the same for all
+  double slow_sends = 0;            // part of the requests that are sent long after their grant
   MessageFaults messages;
   Mishaps mishaps;
   Duration skew{};                    // wall clocks are within this, to both sides

@@ -65,6 +65,8 @@ Process::Process(Shared& shared, const Limits& limits, Reached& reached, int rep
                                                        .max_resources = shared.plan.max_resources,
                                                        .store_timeout = kTimeout},
                                     [this] { wake(); });
+  const auto place = static_cast<std::size_t>(replica);
+  if (place < shared.plan.distances.size()) store_.set_distance(shared.plan.distances[place]);
   configure();
   wake();
 }

@@ -21,9 +21,9 @@ template struct Opened<&Permit::batch_>;
 // lost races.
 constexpr seconds kFree{5};
 constexpr seconds kInHand{2};
-// A lease may be spent from for at most this long after it was lost: 12 s by its fence, and more
-// where a late copy of its grant has brought it back.
-constexpr seconds kFenced{30};
+// A lease may be spent from for at most this long after it was lost: its fence stands at 12 s from
+// the sending of the last keepalive that succeeded.
+constexpr seconds kFenced{12};
 // And for how long nobody at all may be served when others wait.
 constexpr seconds kNoProgress{60};
 
@@ -169,6 +169,7 @@ void Process::send(Requests::iterator request) {
   permit.spend();
   request->state = Request::State::sent;
   record(*request);
+  if (shared_.on_sent) shared_.on_sent(replica_);
   if (shared_.bug == Bug::spent_twice && dice_.chance(0.05)) record(*request);
   if (shared_.bug == Bug::settled_when_sent && dice_.chance(0.1)) permit.settle();
   later(dice_.gap(shared_.plan.rules[request->rule].serving), [this, request] { finish(request); });
@@ -217,6 +218,7 @@ void Process::finish(Requests::iterator request) {
     return;  // and is kept for ever
   }
   requests_.erase(request);
+  if (shared_.on_served) shared_.on_served(replica_);
 }
 
 // The client has gone. One that has its permit gives it back unspent; one that was sent goes on.
@@ -277,6 +279,9 @@ void Process::inspect_line(Line& line) {
   const Request& first = *line.waiting.front();
   // One who came later has waited for less long than the unit was free.
   if (first.since + kFree > now) line.free_since.reset();
+  // Other units, one after another, may be free for a moment each.
+  const SteadyTime full_at = shared_.judge.full_at(range_of(*line.resource, limit));
+  if (line.free_since && full_at > *line.free_since) line.free_since = full_at;
   if (lasts(line.free_since, free, kFree)) {
     shared_.judge.fail("waits_while_free", where);
   }

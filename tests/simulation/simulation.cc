@@ -219,10 +219,17 @@ std::size_t Run::unfinished() const {
   return count;
 }
 
-// Everybody was served. A stop gives back what was not spent, and leases end by themselves.
+// Everybody was served: what is in flight goes back at once, or with the lease of one that crashed.
+// A stop gives back what was not spent, and leases end by themselves.
 void Run::wind_up() {
+  SteadyTime end = events_.now() + seconds{60};
+  while (!judge_.violation() && events_.step(end)) {
+  }
+  if (judge_.in_flight() > 0) {
+    judge_.fail("left_behind", std::to_string(judge_.in_flight()) + " units of nothing in flight");
+  }
   for (Process* process : live_) process->stop();
-  SteadyTime end = events_.now() + seconds{10};
+  end = events_.now() + seconds{10};
   while (!judge_.violation() && events_.step(end)) {
   }
   for (Process* process : live_) {

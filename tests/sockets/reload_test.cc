@@ -8,6 +8,7 @@
 #include "tests/support/answers.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/weird_process.h"
+#include "tests/support/windows.h"
 
 namespace weir::test {
 namespace {
@@ -150,6 +151,22 @@ TEST_F(Reload, ARequestUnderWayIsNotDisturbed) {
   go_on.open();
   EXPECT_EQ(client.read_answer().body, "thought");
   EXPECT_EQ(client.get("/").body, "new");
+}
+
+TEST_F(Reload, ARequestThatWaitsGoesByTheRuleThatItFoundThoughThatIsGone) {
+  Config strict = pointing_at(old_);
+  strict.rest = "rules:\n  - {name: strict, match: {path: /a}, limit: 1, window: 3s}\n";
+  WeirdProcess weird(strict);
+  wait_for_window(3s);
+  EXPECT_EQ(get(weird.port(), "/a").body, "old");
+  RawClient waiting = asking(weird, "/a");
+  wait_for_line(weird, 1);
+  weird.write_config(pointing_at(new_));
+  wait_for_reloads(weird, "ok", 1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(get(weird.port(), "/a").body, "new") << "new rules";
+  EXPECT_EQ(waiting.read_answer().body, "old");
+  const auto counts = arrivals_by_window(old_, "/a", 3s);
+  ASSERT_EQ(counts.size(), 2u) << "one in each window";
 }
 
 TEST_F(Reload, RulesAndLimitsFollow) {

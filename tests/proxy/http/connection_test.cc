@@ -59,5 +59,28 @@ TEST(Continue, ThatTheClientDoesNotTakeEndsTheConnection) {
   ::close(client);
 }
 
+TEST(Stream, ThatTakesNothingAtOnceSaysSoAndKeepsNothingForLater) {
+  std::array<int, 2> pair;
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
+  const auto [peer, own] = pair;
+  std::string earlier(4096, 'x');
+  while (::send(own, earlier.data(), earlier.size(), 0) > 0) {
+  }
+  const FastClock clock;
+  Loop loop(clock);
+  Stream stream(loop, own);
+  Pieces request;
+  request.add("GET");
+  EXPECT_EQ(stream.write_now(request), Stream::Status::full);
+  EXPECT_EQ(stream.sent(), 0u);
+  while (::recv(peer, earlier.data(), earlier.size(), 0) > 0) {
+  }
+  EXPECT_EQ(::recv(peer, earlier.data(), earlier.size(), 0), -1) << "nothing came of itself";
+  EXPECT_EQ(stream.write_now(request), Stream::Status::ok);
+  EXPECT_TRUE(request.empty());
+  EXPECT_EQ(::recv(peer, earlier.data(), earlier.size(), 0), 3);
+  ::close(peer);
+}
+
 }  // namespace
 }  // namespace weir::http
