@@ -2,7 +2,7 @@
 PRESET ?= dev
 JOBS ?= 2
 
-.PHONY: run test build package check bench simulate clean
+.PHONY: run test integration build package check bench simulate clean
 
 run: build
 	scripts/run
@@ -19,6 +19,15 @@ test:
 	cmake --build --preset $(PRESET) -j $(JOBS)
 	scripts/fuzz build
 	ctest --preset $(PRESET)
+	@integration/with-engine true || echo "The cluster in containers was NOT tested."
+
+# A whole cluster in containers, broken in every way that containers allow; `make test` does it too where Docker is there.
+integration:
+	scripts/install-packages test containers
+	integration/with-engine true
+	cmake --preset dev
+	cmake --build --preset dev -j $(JOBS) --target integration_tests
+	ctest --preset dev -L integration --no-tests=error
 
 # More of what `make test` does: SEEDS of the simulation, and then the deliberate bugs.
 SEEDS ?= 20000

@@ -56,7 +56,7 @@ Allowance::Taken Allowance::take(const std::shared_ptr<Allowance>& self, Waiter&
       waiter.permit = Permit(self, std::move(batch));
       taken = Taken::granted;
       ask = in_hand_ <= state_.low_water && want_ask();
-    } else if (room_.draining) {
+    } else if (room_.draining && (full || state_.store_down)) {
       waiter.refusal = Refusal::draining;
     } else if (state_.store_down) {
       waiter.refusal = Refusal::store_unavailable;
@@ -288,6 +288,10 @@ std::int64_t Allowance::take_back(const std::shared_ptr<Batch>& batch) {
 }
 
 void Allowance::refuse(Refusal why, Whom whom) {
+  if (room_.draining && whom == Whom::impatient) {  // nobody is patient then
+    why = Refusal::draining;
+    whom = Whom::everybody;
+  }
   Woken woken;
   {
     std::lock_guard lock(mutex_);

@@ -164,7 +164,10 @@ void Coordinator::lease_lost(const std::shared_ptr<LeaseSlot>& slot) {
 void Coordinator::drain() {
   room_.draining = true;
   for (const Shared& resource : table_.all()) {
-    resource->allowance()->refuse(Refusal::draining, Allowance::Whom::everybody);
+    // Elsewhere a claim is under way, and who needs no more than that is served.
+    if (resource->books.full) {
+      resource->allowance()->refuse(Refusal::draining, Allowance::Whom::everybody);
+    }
   }
 }
 

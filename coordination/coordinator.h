@@ -103,7 +103,8 @@ class Coordinator {
   // The store is not the one it was: what was claimed in the old one is unknown to the new. Nothing
   // is claimed in a window that the change lies in, whoever else has used it.
   void store_replaced();
-  // Nobody waits any more: those in line are refused, and so is who would join it.
+  // Nobody waits any more: who is in line where nothing is left is refused, and so is who would
+  // join it there.
   void drain();
   // Gives back what was never spent; `done` is called when that has been answered.
   void stop(std::function<void()> done);

@@ -370,6 +370,19 @@ TEST(Draining, RefusesThoseInLineAndWhoWouldJoinIt) {
   EXPECT_EQ(world.request("/a")->refusal(), Refusal::draining);
 }
 
+TEST(Draining, ServesThoseWhoNeedNoMoreThanAClaim) {
+  VirtualWorld world("2026-11-18T12:00:10Z");
+  world.limit(limit_of(2));
+  const auto asked = world.ask("/a");
+  world.replica().drain();
+  const auto behind = world.ask("/a");
+  const auto too_many = world.ask("/a");
+  world.settle();
+  EXPECT_TRUE(asked->started());
+  EXPECT_TRUE(behind->started());
+  EXPECT_EQ(too_many->refusal(), Refusal::draining);
+}
+
 TEST(SteadyUse, OfALargeLimitTakesFewTransactions) {
   VirtualWorld world("2026-11-18T12:00:00Z");
   world.limit(limit_of(6000));
