@@ -224,6 +224,8 @@ TEST(Hedges, BehindABodyTooLargeToKeepTheOneThatHasSentMostGoesOnAlone) {
   ASSERT_EQ(busy.wait_for_requests(1).size(), 1U);
   client.send(body.substr(1000));
   std::this_thread::sleep_for(500ms);  // longer than the delay of a third
+  read_on.open();
+  idle.wait_for_closing(1);
   go.open();
   const Answer got = client.read_answer("PUT");
   EXPECT_EQ(got.body, "stored");
@@ -231,8 +233,6 @@ TEST(Hedges, BehindABodyTooLargeToKeepTheOneThatHasSentMostGoesOnAlone) {
   EXPECT_TRUE(busy.requests().at(0).body == body);
   EXPECT_EQ(idle.requests().size() + busy.requests().size(), 2U);
   EXPECT_EQ(weird.metric("weir_attempts_total", {{"kind", "hedge"}}), 1);
-  read_on.open();
-  idle.wait_for_closing(1);
 }
 
 TEST(Hedges, WithoutAUnitTheFailureStandsEvenIfItCameBeforeTheBodyWasSent) {
