@@ -9,12 +9,10 @@ namespace {
 using http::BodyDecoder;
 using http::Denial;
 using http::Framing;
-using http::HeadReader;
 using http::PieceFrame;
 using http::Pieces;
 using http::Stream;
 using http::Task;
-using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr const char* kBrokenBody = "the body's framing is broken";

@@ -147,7 +147,7 @@ FailureMemory::Record& FailureMemory::get(const Name& name, SteadyTime now) {
   }
   auto& record = (*records)[place(name.status)];
   if (record && record->useful_to <= now && record->probe == 0) record.reset();
-  if (!record) record.emplace();
+  if (!record) record = Record{};
   return *record;
 }
 

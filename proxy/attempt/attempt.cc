@@ -8,9 +8,7 @@
 namespace weir {
 namespace {
 
-using http::BodyDecoder;
 using http::HeadReader;
-using http::PieceFrame;
 using http::Pieces;
 using http::Stream;
 using http::Task;
@@ -25,14 +23,17 @@ constexpr http::Limits kAnswerLimits{Stream::kMaxBuffer, 1000, 0, 0};
 }  // namespace
 
 Attempt::Attempt(const Call& call, http::Head& answer)
-    : call_(call), answer_(answer), beside_(call.client.loop()), resumed_(call.client.loop()) {}
+    : call_(call),
+      answer_(answer),
+      beside_(call.client.loop()),
+      place_(call.client.loop()),
+      resumed_(call.client.loop()) {}
 
 void Attempt::take_kept_connection() {
   outbound_ = call_.upstream->take_idle(call_.used);
   // What was sent on a connection that the server closed meanwhile may be lost: where the request
   // cannot be sent twice, ask the kernel first.
-  const bool once_only =
-      !is_idempotent(call_.client.request().method) || !call_.client.body().done();
+  const bool once_only = !is_idempotent(call_.client.request().method) || !call_.body.whole(place_);
   if (outbound_ && once_only && !outbound_.stream().nothing_unread()) outbound_.release();
 }
 
@@ -66,8 +67,7 @@ bool Attempt::may_replace_connection() const {
   return !begun() || is_idempotent(call_.client.request().method);
 }
 
-// The request as far as it is known. Attempts after the first say so, and repeat what was sent of
-// the body.
+// The request's head, and what came of its body with it. Attempts after the first say so.
 Pieces Attempt::request() {
   Pieces pieces;
   if (previous_ == 0) {
@@ -80,7 +80,6 @@ Pieces Attempt::request() {
     pieces.add(scratch_);
     pieces.add(call_.wire.substr(call_.head_size));
   }
-  if (call_.replay) pieces.add(call_.replay->bytes());
   return pieces;
 }
 
@@ -96,7 +95,7 @@ Task<Stream::Status> Attempt::send_request() {
   }
   answer_due_ = now() + response_timeout();
   if (status != Stream::Status::ok) co_return status;
-  if (!call_.client.body().done()) {
+  if (!call_.body.whole(place_)) {
     co_await call_.client.send_continue();
     sending_ = Sending::under_way;
     beside_.start(send_body());
@@ -107,33 +106,18 @@ Task<Stream::Status> Attempt::send_request() {
 // Runs beside the reading of the answer: an upstream may answer, even at length, before it has read
 // everything.
 Task<void> Attempt::send_body() {
-  Stream& from = call_.client.stream();
   Stream& to = outbound_.stream();
-  BodyDecoder& body = call_.client.body();
-  while (!body.done()) {
+  RequestBody& body = call_.body;
+  for (;;) {
     while (held_) co_await resumed_.wait();
-    if (to.aborted()) break;
-    const BodyDecoder::Piece piece = body.decode(from.data(), from.size());
-    if (body.failed()) body_fault_ = BodyFault::malformed;
-    if (body_fault_ != BodyFault::none) break;
-    if (piece.payload.empty() && !body.done()) {
-      from.consume(piece.wire);
-      const Stream::Status status = co_await from.more(call_.client.timeouts().body_idle);
-      if (status == Stream::Status::ok) continue;
-      if (status == Stream::Status::aborted && std::exchange(interrupted_, false)) continue;
-      if (status == Stream::Status::timed_out) body_fault_ = BodyFault::too_slow;
-      break;
-    }
-    const auto follows = body.done() ? PieceFrame::Follows::nothing : PieceFrame::Follows::more;
-    const PieceFrame frame(call_.client.framing().kind, piece.payload.size(), follows);
-    Pieces pieces;
-    for (const std::string_view part : {frame.before(), piece.payload, frame.behind()}) {
-      pieces.add(part);
-      // Before it is sent: whatever becomes of that, it is taken from the client for good.
-      if (call_.replay) call_.replay->append(part);
+    if (to.aborted() || body.over(place_)) break;
+    const Pieces pieces = body.next(place_);
+    if (pieces.empty()) {
+      co_await body.wait_for_more(place_);
+      continue;
     }
     const Stream::Status status = co_await to.write(pieces, response_timeout());
-    from.consume(piece.wire);
+    body.taken(place_);
     if (status != Stream::Status::ok) {
       sending_ = Sending::failed;
       // It does not read. If it has not answered all the same by now, it will not.
@@ -142,7 +126,7 @@ Task<void> Attempt::send_body() {
       co_return;
     }
   }
-  if (!body.done()) {
+  if (to.aborted() || !body.whole(place_)) {
     sending_ = Sending::failed;
     to.abort();
     co_return;
@@ -154,8 +138,8 @@ Task<void> Attempt::send_body() {
 
 void Attempt::hold() {
   if (sending_ != Sending::under_way) return;
-  held_ = interrupted_ = true;
-  call_.client.stream().interrupt();
+  held_ = true;
+  call_.body.interrupt(place_);
 }
 
 void Attempt::resume() {
@@ -167,13 +151,14 @@ void Attempt::abort() {
   aborted_ = true;
   if (connecting_) connecting_->abort();
   if (outbound_) outbound_.stream().abort();
+  call_.body.interrupt(place_);
 }
 
 Task<void> Attempt::stop() {
   if (sending_ == Sending::under_way) {
     outbound_.stream().abort();
     resume();
-    call_.client.stream().interrupt();
+    call_.body.interrupt(place_);
   }
   co_await beside_.join();
 }

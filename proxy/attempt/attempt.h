@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "proxy/admission.h"
-#include "proxy/attempt/replay_body.h"
+#include "proxy/attempt/request_body.h"
 #include "proxy/cooldown_pass.h"
 #include "proxy/http/connection.h"
 #include "proxy/http/upstream.h"
@@ -25,11 +25,11 @@ struct Call {
   Admission& admission;
   CooldownPass& cooldown;
   ThrottlePass& throttle;
+  RequestBody& body;  // behind what is in `wire`
   http::Upstream* upstream = nullptr;
   std::string_view wire{};            // the request's head, and of its body what was there with it
   std::size_t head_size = 0;          // of `wire`
   std::string_view upgrade{};         // the protocol that the client asks to switch to
-  ReplayBody* replay = nullptr;       // where the rest of the body is kept; nullptr: nowhere
   std::vector<bool>* used = nullptr;  // servers to pass over if there are others; nullptr: none
   enum class Interim { pass_on, drop };
   Interim interim = Interim::pass_on;
@@ -38,7 +38,6 @@ struct Call {
 class Attempt {
  public:
   enum class Answer { head_read, none, timed_out, malformed };
-  enum class BodyFault { none, malformed, too_slow };
 
   // `answer` outlives this; so does the call.
   Attempt(const Call& call, http::Head& answer);
@@ -78,11 +77,10 @@ class Attempt {
   bool begun() const { return outbound_ && outbound_.stream().sent() > sent_before_; }
   bool sends_body() const { return sending_ == Sending::under_way; }
   bool sent_whole() const { return sending_ == Sending::nothing || sending_ == Sending::finished; }
-  // Takes no more of the body from the client until resume(): another attempt may want it.
+  // Sends no more of the body until resume(): another attempt may want it.
   void hold();
   void resume();
-  // Why the body could not be read from the client.
-  BodyFault body_fault() const { return body_fault_; }
+  const RequestBody::Place& place() const { return place_; }
 
   // Ends whatever it waits for; on the loop, from anywhere.
   void abort();
@@ -120,9 +118,8 @@ class Attempt {
   // The rest of the request's body is sent beside reading the answer.
   Sending sending_ = Sending::nothing;
   http::Beside beside_;
-  BodyFault body_fault_ = BodyFault::none;
+  RequestBody::Place place_;
   bool held_ = false;
-  bool interrupted_ = false;  // by hold()
   http::Wakeup resumed_;
   SteadyTime answer_due_{};  // the request was sent: its answer's head is due then
   std::string scratch_;      // the field that retries add, and the head's end

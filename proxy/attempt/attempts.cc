@@ -35,7 +35,7 @@ Attempts::ByPolicy::ByPolicy(Attempts& attempts, CallPolicy call_policy)
 
 Attempts::Attempts(http::Connection& client, Admission& admission, CooldownPass& cooldown,
                    ThrottlePass& throttle, http::Head& answer)
-    : call_{client, admission, cooldown, throttle}, first_(call_, answer) {}
+    : body_(client), call_{client, admission, cooldown, throttle, body_}, first_(call_, answer) {}
 
 Attempts::~Attempts() {
   if (policy_ && policy_->sent > 1) {
@@ -57,7 +57,7 @@ void Attempts::begin(const Request& request, const AttemptSurroundings& surround
   policy_ = std::make_unique<ByPolicy>(*this, call);
   if ((call.retry || call.hedging) && !call_.client.body().done()) {
     policy_->replay.emplace(retries->replay_room(), call_.wire.size() - call_.head_size);
-    call_.replay = &*policy_->replay;
+    body_.keep(*policy_->replay);
   }
 }
 
@@ -115,8 +115,8 @@ Task<Attempts::Result> Attempts::try_once(Attempt& attempt) {
       co_return Result::answered;
     }
     if (call_.client.gone()) co_return Result::client_gone;
-    if (attempt.body_fault() == Attempt::BodyFault::malformed) co_return Result::body_malformed;
-    if (attempt.body_fault() == Attempt::BodyFault::too_slow) co_return Result::body_too_slow;
+    if (body_.fault() == RequestBody::Fault::malformed) co_return Result::body_malformed;
+    if (body_.fault() == RequestBody::Fault::too_slow) co_return Result::body_too_slow;
     const auto reached = attempt.begun() ? TransparentRetries::Reached::server
                                          : TransparentRetries::Reached::nothing;
     if (answer == Attempt::Answer::none && attempt.may_replace_connection() &&
@@ -279,8 +279,7 @@ Task<void> Attempts::pause(nanoseconds delay) {
 
 AttemptEnd Attempts::end_of(Result result, Attempt& attempt, bool timed_out) const {
   AttemptEnd end;
-  const bool cut = call_.replay && call_.replay->overflowed();
-  if (cut) end.answer = AttemptEnd::Answer::committed;
+  if (body_.overflowed()) end.answer = AttemptEnd::Answer::committed;
   if (result == Result::answered) {
     const http::Head& answer = attempt.answer();
     end.outcome = outcome_of_answer(answer.status, answer.fields);

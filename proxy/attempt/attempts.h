@@ -124,6 +124,7 @@ class Attempts {
   SteadyTime now() const { return call_.client.loop().deadlines().now(); }
   bool ended_early() const { return call_.client.gone() || policy_->over; }
 
+  RequestBody body_;
   Call call_;
   const AttemptSurroundings* surroundings_ = nullptr;
   Attempt first_;

@@ -27,6 +27,8 @@ class HedgeState {
   std::optional<SteadyTime> next() const;
   // No more: there is no unit or no budget for another, or the body cannot be sent again.
   void freeze() { frozen_ = true; }
+  // One that is under way is given up, and has no end to be judged.
+  void cancelled() { --active_; }
 
   enum class Verdict {
     wait,  // for others, or for the next to be sent

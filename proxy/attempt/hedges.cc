@@ -8,8 +8,8 @@ namespace {
 using http::Task;
 using std::chrono::milliseconds;
 
-// How soon to look again whether the body has come.
-constexpr milliseconds kBodyLook{20};
+// How soon to look again whether a cooldown's probe has been answered.
+constexpr milliseconds kProbeLook{20};
 
 }  // namespace
 
@@ -26,7 +26,9 @@ Hedges::Hedges(Attempts& attempts, const HedgingPolicy& policy)
     : attempts_(attempts),
       state_(policy, attempts.surroundings_->retries->throttle()),
       alarm_(attempts.call_.client.loop(), [this] { wakeup_.wake(); }),
-      wakeup_(attempts.call_.client.loop()) {}
+      wakeup_(attempts.call_.client.loop()) {
+  attempts.body_.on_overflow([this](const RequestBody::Place& place) { go_on_alone(place); });
+}
 
 SteadyTime Hedges::now() const { return attempts_.call_.client.loop().clock().steady_now(); }
 
@@ -69,7 +71,7 @@ std::optional<SteadyTime> Hedges::due() const {
 
 void Hedges::wait_until(SteadyTime next) {
   const auto left = next - now();
-  alarm_.set(left > left.zero() ? left : SteadyTime::duration{kBodyLook});
+  alarm_.set(left > left.zero() ? left : SteadyTime::duration{kProbeLook});
 }
 
 void Hedges::cancel() {
@@ -101,15 +103,17 @@ Hedges::Hedge* Hedges::judge_ended() {
   while (!ended_.empty() && !attempts_.ended_early()) {
     Hedge& hedge = *ended_.front();
     ended_.pop_front();
+    if (std::exchange(hedge.standing, Hedge::Standing::judged) == Hedge::Standing::cancelled) {
+      continue;
+    }
     last_ended_ = &hedge;
     // Nothing of the first was sent: it waits for another unit, unless others are at work.
     const bool asks_anew = hedge.result == Result::unit_over && state_.sent() == 1;
     if (asks_anew || Attempts::is_final(hedge.result)) return &hedge;
     const AttemptEnd end = attempts_.end_of(hedge.result, hedge.attempt, hedge.timed_out);
     attempts_.learn_from(hedge.result, hedge.attempt);
-    if (end.answer == AttemptEnd::Answer::committed) state_.freeze();
     if (state_.attempt_ended(end, now()) == HedgeState::Verdict::take) return &hedge;
-    hedge.attempt.hold();  // the next one reads on, if there is one
+    hedge.attempt.hold();  // what it was answered may be all that there is in the end
   }
   return nullptr;
 }
@@ -117,9 +121,8 @@ Hedges::Hedge* Hedges::judge_ended() {
 // The next one is due. False: not now, or never.
 Task<bool> Hedges::send_next() {
   const Call& call = attempts_.call_;
-  if (call.replay && call.replay->overflowed()) state_.freeze();
-  const bool body_is_here = call.client.body().done() || state_.active() == 0;
-  if (!state_.next() || !body_is_here || !call.cooldown.free_beside()) co_return false;
+  if (attempts_.body_.overflowed()) state_.freeze();
+  if (!state_.next() || !call.cooldown.free_beside()) co_return false;
   if (!attempts_.afford()) {
     state_.freeze();
     co_return false;
@@ -127,22 +130,28 @@ Task<bool> Hedges::send_next() {
   auto hedge = std::make_unique<Hedge>(*this, nullptr);
   const bool has_unit = co_await hedge->attempt.take_unit(state_.sent());
   // What ended meanwhile may be the answer: then this one is not needed.
-  if (attempts_.ended_early() || !ended_.empty()) co_return false;
+  if (attempts_.ended_early() || !ended_.empty() || attempts_.body_.overflowed()) co_return false;
   if (!has_unit || !hedge->attempt.allowed()) {
     attempts_.count(has_unit ? RetryRefusal::throttle : RetryRefusal::unit);
     state_.freeze();
     co_return false;
-  }
-  for (const auto& ended : hedges_) {
-    if (!ended->attempt.sends_body()) continue;
-    co_await ended->attempt.stop();
-    ended->result = Result::no_answer;
   }
   hedges_.push_back(std::move(hedge));
   attempts_.policy_->sent = state_.sent() + 1;
   attempts_.surroundings_->upstream_stats.hedge_attempts.add();
   start(*hedges_.back());
   co_return true;
+}
+
+// The body is kept no longer. Whoever has been answered meanwhile could not send the rest of it.
+void Hedges::go_on_alone(const RequestBody::Place& place) {
+  state_.freeze();
+  for (const auto& hedge : hedges_) {
+    if (&hedge->attempt.place() == &place) continue;
+    const auto before = std::exchange(hedge->standing, Hedge::Standing::cancelled);
+    if (before == Hedge::Standing::open) state_.cancelled();
+    hedge->attempt.abort();
+  }
 }
 
 // All others are closed on the wire before anything of the answer is passed on.

@@ -4,8 +4,8 @@
 // others are cancelled at once. When to send and whom to take is HedgeState's to decide. Owned by
 // the call's Attempts, on its loop; run() joins everything that it began.
 //
-// One attempt at a time reads the body from the client. While that goes on no other begins, since
-// the next would have to read along; a body too large to be kept ends the hedging.
+// Each sends the body as far as it has come. When that becomes too large to be kept, the attempt
+// that has sent most goes on alone, and the others are cancelled.
 
 #include <deque>
 #include <memory>
@@ -33,6 +33,8 @@ class Hedges {
     http::Beside task;
     http::Deadlines::Entry deadline;
     bool timed_out = false;
+    enum class Standing { open, judged, cancelled };
+    Standing standing = Standing::open;
     Attempts::Result result = Attempts::Result::no_answer;
   };
   using Result = Attempts::Result;
@@ -44,6 +46,7 @@ class Hedges {
   http::Task<bool> send_next();
   std::optional<SteadyTime> due() const;
   void wait_until(SteadyTime next);
+  void go_on_alone(const RequestBody::Place& place);
   http::Task<Result> finish(Hedge& taken);
 
   Attempts& attempts_;

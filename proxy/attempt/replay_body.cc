@@ -1,5 +1,7 @@
 #include "proxy/attempt/replay_body.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace weir {
@@ -10,8 +12,23 @@ bool ReplayRoom::take(std::size_t bytes) {
   return false;
 }
 
-void ReplayBody::append(std::string_view framed) {
-  if (!overflowed_ && count(framed.size())) bytes_.append(framed);
+bool ReplayBody::append(std::string_view framed) {
+  if (overflowed_ || !count(framed.size())) return false;
+  while (!framed.empty()) {
+    const std::size_t used = size_ % kBlock;
+    if (used == 0) blocks_.push_back(std::make_unique_for_overwrite<char[]>(kBlock));
+    const std::size_t part = std::min(kBlock - used, framed.size());
+    std::memcpy(blocks_.back().get() + used, framed.data(), part);
+    framed.remove_prefix(part);
+    size_ += part;
+  }
+  return true;
+}
+
+std::string_view ReplayBody::behind(std::size_t bytes) const {
+  if (bytes >= size_) return {};
+  const std::size_t used = bytes % kBlock;
+  return {blocks_[bytes / kBlock].get() + used, std::min(kBlock - used, size_ - bytes)};
 }
 
 bool ReplayBody::count(std::size_t bytes) {
@@ -21,7 +38,8 @@ bool ReplayBody::count(std::size_t bytes) {
   }
   overflowed_ = true;
   room_.give_back(std::exchange(taken_, 0));
-  bytes_ = std::string{};
+  size_ = 0;
+  blocks_.clear();
   return false;
 }
 

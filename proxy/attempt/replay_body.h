@@ -7,8 +7,9 @@
 
 #include <atomic>
 #include <cstddef>
-#include <string>
+#include <memory>
 #include <string_view>
+#include <vector>
 
 namespace weir {
 
@@ -32,20 +33,25 @@ class ReplayBody {
   ReplayBody(const ReplayBody&) = delete;
   ReplayBody& operator=(const ReplayBody&) = delete;
 
-  void append(std::string_view framed);
-  std::string_view bytes() const { return bytes_; }
-  // Too much came: what is here is not all that was sent.
+  // False: this was too much, and nothing is kept any longer.
+  bool append(std::string_view framed);
+  std::size_t size() const { return size_; }
+  // What follows so many bytes, as far as it lies in one place. It stays there until an overflow.
+  std::string_view behind(std::size_t bytes) const;
   bool overflowed() const { return overflowed_; }
 
   static constexpr std::size_t kMost = 256 * 1024;
 
  private:
+  static constexpr std::size_t kBlock = 16 * 1024;
+
   bool count(std::size_t bytes);
 
   ReplayRoom& room_;
   std::size_t taken_ = 0;
   bool overflowed_ = false;
-  std::string bytes_;
+  std::size_t size_ = 0;
+  std::vector<std::unique_ptr<char[]>> blocks_;
 };
 
 }  // namespace weir

@@ -94,7 +94,7 @@ class ServiceConfigReader {
     for (std::size_t i = 0; i < names->size(); ++i) {
       read_name((*names)[i], at(path + ".name", i));
     }
-    config_.methods_.push_back(std::move(method));
+    config_.methods_.push_back(method);
   }
 
   void read_retry(const Json& value, const std::string& path, MethodConfig& method) {

@@ -32,6 +32,11 @@ const char* fault_of(const Head& request, const Framing& framing) {
   if (hosts == 1 && !valid_authority(request.find(Known::host)->value)) {
     return "a Host that is none";
   }
+  // Many servers take it for the `-` of another field, of one that we set, say.
+  const bool two_names = std::ranges::any_of(request.fields, [](const Field& field) {
+    return field.known == Known::other && field.name.find('_') != std::string_view::npos;
+  });
+  if (two_names) return "an underscore in a field's name";
   return framing.fault;
 }
 

@@ -86,6 +86,10 @@ Task<Stream::Status> Stream::connect(asio::ip::tcp::endpoint peer,
   co_return write_expired_ ? Status::timed_out : Status::reset;
 }
 
+Task<void> Stream::wait_for_peer() {
+  if (!aborted_) co_await writer_.wait();
+}
+
 void Stream::consume(std::size_t bytes) {
   begin_ += bytes;
   if (begin_ == end_) begin_ = end_ = 0;
@@ -159,6 +163,7 @@ Task<Stream::Status> Stream::more(std::chrono::milliseconds timeout, std::size_t
   const std::size_t had = size();
   read_expired_ = interrupted_ = false;
   for (;;) {
+    if (capacity_ == 0) make_room(max_buffer);  // it was given back while we waited
     if (readable_) receive();
     if (size() > had) break;
     if (read_end_ != Status::ok) break;

@@ -53,6 +53,9 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   Task<Status> connect(asio::ip::tcp::endpoint peer, std::chrono::milliseconds timeout);
+  // Where the peer is not known yet: until go_on() or abort().
+  Task<void> wait_for_peer();
+  void go_on() { writer_.wake(); }
 
   // What came and was not consumed yet. It stays where it is until more() is called.
   char* data() { return buffer_.get() + begin_; }
@@ -67,7 +70,7 @@ class Stream {
   // Gives the more() under way another deadline; zero: none. Where nobody waits, its end is an
   // event.
   void set_read_timeout(std::chrono::milliseconds timeout);
-  // Gives the buffer back while the connection has nothing to say.
+  // Gives the buffer back while the connection has nothing to say; a more() under way gets another.
   void release_buffer();
 
   Task<Status> write(Pieces pieces, std::chrono::milliseconds timeout);

@@ -201,10 +201,14 @@ Task<Stream::Status> Upstream::connect_to(std::size_t index, std::shared_ptr<Str
   Server& server = servers_[index];
   const SteadyTime now = loop_.deadlines().now();
   current = std::make_shared<Stream>(loop_, -1);
-  if (server.endpoints.empty()) {
-    co_await resolve(weak_from_this(), index);
-  } else if (server.resolved_at != SteadyTime::max() && now - server.resolved_at > kNameValid) {
+  const bool unresolved = server.endpoints.empty();
+  if (unresolved ||
+      (server.resolved_at != SteadyTime::max() && now - server.resolved_at > kNameValid)) {
     spawn(resolve(weak_from_this(), index), [] {});
+  }
+  if (unresolved) {
+    server.unresolved.push_back(current);
+    co_await current->wait_for_peer();
   }
   Stream::Status status = current->aborted() ? Stream::Status::aborted : Stream::Status::reset;
   const std::vector<asio::ip::tcp::endpoint> endpoints = server.endpoints;
@@ -216,12 +220,11 @@ Task<Stream::Status> Upstream::connect_to(std::size_t index, std::shared_ptr<Str
   co_return status;
 }
 
-// Gets the name's addresses as they are now. Old ones stay in use while none can be had; and the
-// upstream need not live until the name server answers.
+// Gets the name's addresses as they are now, once for all who wait for them. Old ones stay in use
+// while none can be had; and neither they nor the upstream need live until the name server answers.
 Task<void> Upstream::resolve(std::weak_ptr<Upstream> upstream, std::size_t index) {
   auto self = upstream.lock();
-  if (!self || (self->servers_[index].resolving && !self->servers_[index].endpoints.empty()))
-    co_return;
+  if (!self || self->servers_[index].resolving) co_return;
   self->servers_[index].resolving = true;
   const ServerAddress address = self->servers_[index].address;
   Lookup lookup(self->loop_);
@@ -231,6 +234,7 @@ Task<void> Upstream::resolve(std::weak_ptr<Upstream> upstream, std::size_t index
   if (!self) co_return;
   Server& server = self->servers_[index];
   server.resolving = false;
+  for (const auto& stream : std::exchange(server.unresolved, {})) stream->go_on();
   if (found.empty()) co_return;
   server.resolved_at = self->loop_.deadlines().now();
   server.endpoints.assign(found.begin(), found.end());

@@ -90,7 +90,8 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
     std::vector<asio::ip::tcp::endpoint> endpoints;
     SteadyTime resolved_at{};
     bool resolving = false;
-    std::deque<std::shared_ptr<Stream>> idle;  // the latest last
+    std::vector<std::shared_ptr<Stream>> unresolved;  // wait for its first addresses
+    std::deque<std::shared_ptr<Stream>> idle;         // the latest last
   };
 
   Outbound begin(std::size_t server, Used used);

@@ -167,6 +167,27 @@ TEST(EarlyAnswerOfOurOwn, TheBodyOfARequestWhoseUpstreamIsDownIsNoRequest) {
   EXPECT_EQ(weird.metric("weir_requests_total"), 2);
 }
 
+TEST(EarlyAnswerOfOurOwn, TheBodyOfARequestThatIsTurnedAwayIsNoRequest) {
+  FakeUpstream upstream(serve(answer(200, "ok")));
+  WeirdProcess weird({.servers = {upstream.url()},
+                      .default_rule = "{limit: 1, window: 1h, wait: 0s, resource: all}"});
+  EXPECT_EQ(get(weird.port(), "/").status, 200);
+  const std::string large = std::string(1 << 20, 'x') + poison;
+  for (const std::string& body : {poison, large}) {
+    for (const std::string& bytes :
+         {lines({"POST / HTTP/1.1", "Host: h", "Content-Length: " + std::to_string(body.size())}) +
+              body,
+          lines({"POST / HTTP/1.1", "Host: h", "Transfer-Encoding: chunked"}) + chunk(body) +
+              std::string(last_chunk)}) {
+      RawClient client(weird.port());
+      client.send(bytes);
+      expect_problem(client.read_answer(), 429, "limit");
+      expect_no_answer_to(client, "");
+    }
+  }
+  EXPECT_EQ(upstream.targets(), std::vector<std::string>{"/"});
+}
+
 TEST(EarlyAnswerOfOurOwn, TheBodyOfARequestWithAnUnknownExpectationIsNoRequest) {
   FakeUpstream upstream(serve(answer(200, "ok")));
   WeirdProcess weird({.servers = {upstream.url()}});

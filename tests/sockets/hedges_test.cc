@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "tests/support/answers.h"
@@ -84,6 +85,17 @@ TEST(Hedges, ANonFatalAnswerSendsTheNextAtOnce) {
   EXPECT_LT(between(upstream, 0), 1000ms);
 }
 
+TEST(Hedges, AnAttemptThatTakesTooLongSendsTheNextAtOnce) {
+  FakeUpstream upstream(in_turn({send_and_stall(""), serve(answer(200, "quick"))}));
+  std::string fields = hedging(2, "20s");
+  fields.insert(fields.find("hedgingDelay"), "perAttemptRecvTimeout: 0.3s, ");
+  WeirdProcess weird({.servers = {upstream.url()}, .upstream = fields});
+  const Instant asked = std::chrono::steady_clock::now();
+  EXPECT_EQ(get(weird.port(), "/x").body, "quick");
+  EXPECT_GE(upstream.requests().at(1).arrived - asked, 300ms);
+  upstream.wait_for_closing(1);
+}
+
 TEST(Hedges, AFatalAnswerIsPassedOnAndCancelsTheOthers) {
   FakeUpstream upstream(in_turn({send_and_stall(""), serve(answer(500, "fatal"))}));
   WeirdProcess weird({.servers = {upstream.url()}, .upstream = hedging(4, "0.1s")});
@@ -146,18 +158,81 @@ TEST(Hedges, ABodyIsSentToEach) {
   for (const Received& request : upstream.requests()) EXPECT_TRUE(request.body == body);
 }
 
-TEST(Hedges, ABodyThatIsStillComingIsWaitedFor) {
-  const std::string body = payload(2000);
-  FakeUpstream upstream(in_turn({send_and_stall(""), serve(answer(200, "stored"))}));
+TEST(Hedges, ABodyThatIsStillComingIsSentToEachAsItComes) {
+  const std::string body = payload(200'000);
+  Gate both;
+  std::atomic<int> complete = 0;
+  FakeUpstream upstream(after_request([&](UpstreamConnection& connection) {
+    if (++complete == 2) both.open();
+    connection.wait(both);
+    connection.send(answer(200, "stored"));
+  }));
   WeirdProcess weird({.servers = {upstream.url()}, .upstream = hedging(2, "0.1s")});
   RawClient client(weird.port());
-  client.send(lines({"PUT /x HTTP/1.1", "Host: a", "Content-Length: 2000"}) + body.substr(0, 1000));
-  upstream.wait_for_requests(1);
-  std::this_thread::sleep_for(300ms);  // longer than the delay
-  EXPECT_EQ(upstream.connections(), 1);
-  client.send(body.substr(1000));
+  client.send(lines({"PUT /x HTTP/1.1", "Host: a", "Transfer-Encoding: chunked"}));
+  client.send(chunk(body.substr(0, 1000)));
+  upstream.wait_for_requests(2);
+  for (std::size_t at = 1000; at < body.size(); at += 19'900) {
+    client.send(chunk(body.substr(at, 19'900)));
+  }
+  client.send(last_chunk);
+  EXPECT_EQ(client.read_answer("PUT").body, "stored");
+  for (const Received& request : upstream.requests()) {
+    EXPECT_TRUE(request.body_complete) << request.body.size();
+    EXPECT_TRUE(request.body == body) << request.body.size();
+  }
+}
+
+TEST(Hedges, OneThatBeginsLateIsSentTheWholeBody) {
+  const std::string body = payload(150'000);
+  FakeUpstream upstream(in_turn({[](UpstreamConnection& connection) {
+                                   connection.read_head();
+                                   connection.send(answer(503, "no"));
+                                   connection.wait_for_peer_to_leave();
+                                 },
+                                 serve(answer(200, "stored"))}));
+  WeirdProcess weird({.servers = {upstream.url()}, .upstream = hedging(2, "5s")});
+  RawClient client(weird.port());
+  client.send(lines({"PUT /x HTTP/1.1", "Host: a", "Content-Length: 150000"}) +
+              body.substr(0, 100'000));
+  upstream.wait_for_requests(2);
+  client.send(body.substr(100'000));
   EXPECT_EQ(client.read_answer("PUT").body, "stored");
   EXPECT_TRUE(upstream.requests().at(1).body == body);
+}
+
+// More than is kept: one goes on, the one that has sent most, and the others are closed.
+TEST(Hedges, BehindABodyTooLargeToKeepTheOneThatHasSentMostGoesOnAlone) {
+  const std::string body = payload(4'000'000);
+  constexpr int kSmallBuffer = 4096;
+  Gate go, read_on;
+  FakeUpstream idle(
+      [&](UpstreamConnection& connection) {
+        connection.read_head();
+        connection.wait(read_on);
+      },
+      Start::listening, kSmallBuffer);
+  FakeUpstream busy(after_request([&](UpstreamConnection& connection) {
+    connection.wait(go);
+    connection.send(answer(200, "stored"));
+  }));
+  WeirdProcess weird({.servers = {idle.url(), busy.url()}, .upstream = hedging(3, "0.3s")});
+  RawClient client(weird.port());
+  client.send(lines({"PUT /x HTTP/1.1", "Host: a", "Content-Length: 4000000"}) +
+              body.substr(0, 1000));
+  ASSERT_EQ(idle.wait_for_requests(1).size(), 1U);
+  ASSERT_EQ(busy.wait_for_requests(1).size(), 1U);
+  client.send(body.substr(1000));
+  std::this_thread::sleep_for(500ms);  // longer than the delay of a third
+  read_on.open();
+  idle.wait_for_closing(1);
+  go.open();
+  const Answer got = client.read_answer("PUT");
+  EXPECT_EQ(got.body, "stored");
+  EXPECT_EQ(got.fields.get(kHeader), "1");
+  EXPECT_TRUE(busy.requests().at(0).body == body);
+  EXPECT_EQ(idle.requests().size() + busy.requests().size(), 2U);
+  EXPECT_EQ(weird.metric("weir_attempts_total", {{"kind", "hedge"}}), 1);
 }
 
 TEST(Hedges, WithoutAUnitTheFailureStandsEvenIfItCameBeforeTheBodyWasSent) {

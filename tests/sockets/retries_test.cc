@@ -215,6 +215,25 @@ TEST(Retries, ABodyTooLargeToKeepIsSentOnce) {
   EXPECT_EQ(weird.metric("weir_retry_refused_total", {{"reason", "committed"}}), 1);
 }
 
+TEST(Retries, ABodyThatBecomesTooLargeDuringARetryMakesThatOneTheLast) {
+  FakeUpstream upstream(in_turn({[](UpstreamConnection& connection) {
+                                   connection.read_head();
+                                   connection.reset();
+                                 },
+                                 serve(answer(503, "full"))}));
+  WeirdProcess weird({.servers = {upstream.url()}, .upstream = retrying(4)});
+  RawClient client(weird.port());
+  const std::string body = payload(300'000);
+  client.send(lines({"PUT /x HTTP/1.1", "Host: a", "Content-Length: 300000"}) +
+              body.substr(0, 1000));
+  upstream.wait_for_requests(2);
+  client.send(body.substr(1000));
+  EXPECT_EQ(client.read_answer("PUT").body, "full");
+  EXPECT_EQ(upstream.requests().size(), 2U);
+  EXPECT_TRUE(upstream.requests().at(1).body == body);
+  EXPECT_EQ(weird.metric("weir_retry_refused_total", {{"reason", "committed"}}), 1);
+}
+
 TEST(Retries, WithoutAUnitTheFailureStandsEvenIfItCameBeforeTheBodyWasSent) {
   FakeUpstream upstream([](UpstreamConnection& connection) {
     connection.read_head();
@@ -252,6 +271,39 @@ TEST(Retries, WhatMustNotBeServedTwiceIsRetriedOnlyWhereThePolicyNamesIt) {
   EXPECT_EQ(attempts_of_post(named), 3);
 }
 
+// Answers once, and leaves when it is asked again.
+Script kept_in_vain() {
+  return [](UpstreamConnection& connection) {
+    if (!connection.read_request()) return;
+    connection.send(answer(200, "first"));
+    if (connection.read_request()) connection.close();
+  };
+}
+
+TEST(Retries, AConnectionThatIsReplacedCountsNeitherAsAnAttemptNorAgainstTheTokens) {
+  FakeUpstream upstream(
+      in_turn({kept_in_vain(), send_and_close(answer(503, "")), serve(answer(200, "third"))}));
+  std::string fields = retrying(3);
+  fields.insert(fields.rfind('}'), ", retryThrottling: {maxTokens: 3, tokenRatio: 0.1}");
+  WeirdProcess weird({.servers = {upstream.url()}, .upstream = fields});
+  RawClient client(weird.port());
+  EXPECT_EQ(client.get("/1").body, "first");
+  const Answer got = client.get("/2");
+  EXPECT_EQ(got.body, "third") << "3 - 1 is more than half, 3 - 2 would not be";
+  EXPECT_EQ(got.fields.get(kHeader), "1");
+  EXPECT_EQ(previous_attempts(upstream), (Values{"", "", "", "1"}));
+  EXPECT_EQ(weird.metric("weir_attempts_total", {{"kind", "transparent"}}), 1);
+  EXPECT_EQ(weird.metric("weir_attempts_total", {{"kind", "retry"}}), 1);
+}
+
+TEST(Retries, TurnedOffLostConnectionsAreReplacedAllTheSame) {
+  FakeUpstream upstream(in_turn({kept_in_vain(), serve(answer(200, "second"))}));
+  WeirdProcess weird({.servers = {upstream.url()}, .upstream = retrying(3) + "\nretries: false"});
+  RawClient client(weird.port());
+  EXPECT_EQ(client.get("/1").body, "first");
+  EXPECT_EQ(client.get("/2").body, "second");
+}
+
 TEST(Retries, CanBeTurnedOff) {
   FakeUpstream upstream(serve(answer(503, "")));
   WeirdProcess weird({.servers = {upstream.url()}, .upstream = retrying(3) + "\nretries: false"});
@@ -269,6 +321,32 @@ TEST(Retries, NeedTokensOfTheThrottle) {
   EXPECT_EQ(get(weird.port(), "/x").status, 503);
   EXPECT_EQ(upstream.requests().size(), 3U);
   EXPECT_EQ(weird.metric("weir_retry_refused_total", {{"reason", "throttle"}}), 2);
+}
+
+TEST(Retries, AreThrottledBehindAReloadAsBefore) {
+  FakeUpstream upstream(serve(answer(503, "")));
+  const auto config = [&](const std::string& tokens) {
+    std::string fields = retrying(5, "0.01s");
+    fields.insert(fields.rfind('}'),
+                  ", retryThrottling: {maxTokens: " + tokens + ", tokenRatio: 0.1}");
+    return Config{.servers = {upstream.url()}, .upstream = fields};
+  };
+  WeirdProcess weird(config("4"));
+  EXPECT_EQ(get(weird.port(), "/x").status, 503);
+  EXPECT_EQ(upstream.requests().size(), 2U) << "half of the tokens are gone";
+  weird.write_config(config("100"));
+  weird.wait_for_metric("weir_config_reloads_total", {{"result", "ok"}}, 1);
+  EXPECT_EQ(get(weird.port(), "/x").status, 503);
+  EXPECT_EQ(upstream.requests().size(), 3U) << "and half of the new ones";
+}
+
+TEST(Retries, TheCapOfAttemptsCanBeSet) {
+  FakeUpstream upstream(serve(answer(503, "")));
+  std::string fields = retrying(9, "0.01s");
+  fields.insert(fields.find("methodConfig"), "maxAttemptsCap: 7, ");
+  WeirdProcess weird({.servers = {upstream.url()}, .upstream = fields});
+  EXPECT_EQ(get(weird.port(), "/x").status, 503);
+  EXPECT_EQ(upstream.requests().size(), 7U);
 }
 
 TEST(Retries, WithADynamicBucketGetTheirShareOfTheFirstTriesOfItsWindow) {

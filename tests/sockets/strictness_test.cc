@@ -154,6 +154,8 @@ TEST_F(Strictness, FieldLinesAreExact) {
       line("space in the name", "X Y: z"),
       line("parenthesis in the name", "X(Y): z"),
       line("quote in the name", "X\"Y: z"),
+      line("underscore in the name", "X_Forwarded_For: 6.6.6.6"),
+      line("underscore in a framing field's name", "Content_Length: 5"),
       line("non-ASCII in the name", "X\xc3\xa9: z"),
       line("NUL in the name", "X\0Y: z"s),
       line("NUL in the value", "X: a\0b"s),

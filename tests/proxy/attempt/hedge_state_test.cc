@@ -123,6 +123,17 @@ TEST(HedgeState, TheThrottleIsAskedAgainWhenTheTimeHasCome) {
   EXPECT_TRUE(state.next());
 }
 
+TEST(HedgeState, ACancelledAttemptIsNotWaitedFor) {
+  const HedgingPolicy hedged = policy(3, 0ms);
+  HedgeState state(hedged, nullptr);
+  state.sent(kStart);
+  sent_by(state, 0ms);
+  state.freeze();
+  state.cancelled();
+  state.cancelled();
+  EXPECT_EQ(state.attempt_ended(ended(StatusCode::unavailable), kStart), Verdict::take);
+}
+
 TEST(HedgeState, AFrozenCallSendsNoMore) {
   const HedgingPolicy hedged = policy(4, 500ms);
   HedgeState state(hedged, nullptr);

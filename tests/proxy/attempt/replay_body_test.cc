@@ -3,31 +3,57 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace weir {
 namespace {
 
+std::string all_behind(const ReplayBody& body, std::size_t place) {
+  std::string bytes;
+  while (place + bytes.size() < body.size()) bytes += body.behind(place + bytes.size());
+  return bytes;
+}
+
 TEST(ReplayBody, KeepsWhatWasSentInOrder) {
   ReplayRoom room;
   ReplayBody body(room, 5);
-  body.append("one");
-  body.append("two");
-  EXPECT_EQ(body.bytes(), "onetwo");
+  EXPECT_EQ(body.behind(0), "");
+  EXPECT_TRUE(body.append("one"));
+  EXPECT_TRUE(body.append("two"));
+  EXPECT_EQ(body.behind(0), "onetwo");
+  EXPECT_EQ(body.behind(2), "etwo");
+  EXPECT_EQ(body.behind(6), "");
   EXPECT_FALSE(body.overflowed());
   EXPECT_EQ(room.taken(), 11U);
+}
+
+TEST(ReplayBody, WhatIsKeptStaysWhereItIsWhileMoreComes) {
+  ReplayRoom room;
+  ReplayBody body(room, 0);
+  std::string expected = "begin";
+  body.append(expected);
+  const std::string_view begin = body.behind(0);
+  for (int i = 0; i < 40; ++i) {
+    const std::string piece(5000, static_cast<char>('a' + i % 26));
+    EXPECT_TRUE(body.append(piece));
+    expected += piece;
+  }
+  EXPECT_EQ(begin.data(), body.behind(0).data());
+  EXPECT_TRUE(all_behind(body, 0) == expected);
+  EXPECT_TRUE(all_behind(body, 100'001) == expected.substr(100'001));
 }
 
 TEST(ReplayBody, OverflowsBeyond256KiBAndNotAt) {  // G-12
   ReplayRoom room;
   ReplayBody body(room, 0);
-  body.append(std::string(ReplayBody::kMost, 'x'));
+  EXPECT_TRUE(body.append(std::string(ReplayBody::kMost, 'x')));
   EXPECT_FALSE(body.overflowed());
-  body.append("x");
+  EXPECT_FALSE(body.append("x"));
   EXPECT_TRUE(body.overflowed());
-  EXPECT_EQ(body.bytes(), "");
+  EXPECT_EQ(body.size(), 0U);
   EXPECT_EQ(room.taken(), 0U);
-  body.append("x");
+  EXPECT_FALSE(body.append("x"));
   EXPECT_EQ(room.taken(), 0U);
 }
 

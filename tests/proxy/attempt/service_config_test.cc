@@ -100,7 +100,34 @@ TEST(ServiceConfig, TakesEveryWayToWriteARetryPolicy) {  // G-22
 TEST(ServiceConfig, HedgingPoliciesAreCheckedToo) {  // G-22
   const std::string path = ".methodConfig[0].hedgingPolicy.";
   EXPECT_EQ(bad_fields(hedge_with("")), Paths{path + "maxAttempts"});
-  EXPECT_EQ(bad_fields(hedge_with(R"("maxAttempts": 1)")), Paths{path + "maxAttempts"});
+  for (auto attempts : {"1", "0", "-1", "\"4\"", "2.5", "null"}) {
+    EXPECT_EQ(bad_fields(hedge_with("\"maxAttempts\": " + std::string(attempts))),
+              Paths{path + "maxAttempts"})
+        << attempts;
+  }
+  for (auto timeout : {"\"0s\"", "5", "\"1ms\""}) {
+    EXPECT_EQ(bad_fields(hedge_with(R"("maxAttempts": 2, "perAttemptRecvTimeout": )" +
+                                    std::string(timeout))),
+              Paths{path + "perAttemptRecvTimeout"})
+        << timeout;
+  }
+  for (auto delay : {"\"1sec\"", "\".5s\"", "null", "[]"}) {
+    EXPECT_EQ(bad_fields(hedge_with(R"("maxAttempts": 2, "hedgingDelay": )" + std::string(delay))),
+              Paths{path + "hedgingDelay"})
+        << delay;
+  }
+  for (auto codes : {"true", "\"UNAVAILABLE\"", "{}"}) {
+    EXPECT_EQ(
+        bad_fields(hedge_with(R"("maxAttempts": 2, "nonFatalStatusCodes": )" + std::string(codes))),
+        Paths{path + "nonFatalStatusCodes"})
+        << codes;
+  }
+  for (auto code : {"17", "-1", "399", "600", "0", "\"ok\"", "1.5", "true"}) {
+    EXPECT_EQ(bad_fields(hedge_with(R"("maxAttempts": 2, "nonFatalStatusCodes": [14, )" +
+                                    std::string(code) + "]")),
+              Paths{path + "nonFatalStatusCodes[1]"})
+        << code;
+  }
   EXPECT_EQ(bad_fields(hedge_with(R"("maxAttempts": 2, "hedgingDelay": "-1s")")),
             Paths{path + "hedgingDelay"});
   EXPECT_EQ(bad_fields(hedge_with(R"("maxAttempts": 2, "hedgingDelay": 1)")),
@@ -116,6 +143,8 @@ TEST(ServiceConfig, HedgingPoliciesAreCheckedToo) {  // G-22
 TEST(ServiceConfig, OneMethodHasOnePolicy) {  // G-22
   EXPECT_EQ(bad_fields(R"({"methodConfig": [{"name": [{}], "retryPolicy": 1}]})"),
             Paths{".methodConfig[0].retryPolicy"});
+  EXPECT_EQ(bad_fields(R"({"methodConfig": [{"name": [{}], "hedgingPolicy": []}]})"),
+            Paths{".methodConfig[0].hedgingPolicy"});
   const auto both = bad_fields(
       R"({"methodConfig": [{"name": [{}], "retryPolicy": {}, "hedgingPolicy": {"maxAttempts": 2}}]})");
   EXPECT_EQ(both.front(), ".methodConfig[0]");
@@ -129,6 +158,7 @@ TEST(ServiceConfig, TokensAreThousandths) {  // G-22
   for (auto bad : {"", "0", "-0.1", "0.0009", "\"1\""}) {
     EXPECT_EQ(bad_fields(throttled("10", bad)), ratio) << bad;
   }
+  EXPECT_EQ(bad_fields(R"({"retryThrottling": 10})"), Paths{".retryThrottling"});
   EXPECT_EQ(*good(throttled("10", "1")).throttling(), (RetryThrottling{10'000, 1000}));
   EXPECT_EQ(*good(throttled("10", "1.0")).throttling(), (RetryThrottling{10'000, 1000}));
   EXPECT_EQ(*good(throttled("1000", "0.29")).throttling(), (RetryThrottling{1'000'000, 290}));

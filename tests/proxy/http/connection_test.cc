@@ -82,5 +82,26 @@ TEST(Stream, ThatTakesNothingAtOnceSaysSoAndKeepsNothingForLater) {
   ::close(peer);
 }
 
+Task<void> wait_for_more(Stream& stream, Stream::Status& status) {
+  status = co_await stream.more(std::chrono::hours{1});
+}
+
+TEST(Stream, ABufferThatIsGivenBackIsNoEndForWhoWaitsForMore) {
+  std::array<int, 2> pair;
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
+  const FastClock clock;
+  Loop loop(clock);
+  Stream stream(loop, pair[1]);
+  Stream::Status status = Stream::Status::aborted;
+  spawn(wait_for_more(stream, status), [&] { loop.stop(); });
+  stream.release_buffer();
+  ASSERT_EQ(::send(pair[0], "more", 4, 0), 4);
+  loop.run();
+  EXPECT_EQ(status, Stream::Status::ok);
+  EXPECT_EQ(stream.received(), "more");
+  EXPECT_FALSE(stream.peer_left());
+  ::close(pair[0]);
+}
+
 }  // namespace
 }  // namespace weir::http
