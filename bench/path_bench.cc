@@ -61,7 +61,9 @@ void route(benchmark::State& state) {
     rules.push_back(std::move(rule));
   }
   const std::string path = "/section-" + std::to_string(state.range(0) - 1) + "/summary";
-  const Routes routes(std::move(rules), Rule{.name = "default"}, TenantSource{});
+  Rule fallback;
+  fallback.name = "default";
+  const Routes routes(std::move(rules), std::move(fallback), TenantSource{});
   const RequestFacts facts{"GET", path, "reports.example.org", "127.0.0.1", {}};
   std::string scratch;
   for (auto _ : state) benchmark::DoNotOptimize(routes.route(facts, scratch));
