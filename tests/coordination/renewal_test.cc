@@ -156,13 +156,13 @@ class Disorder {
 
 TEST(Disorder, OfLateCopiesNeverBringsMoreIntoTheStoreThanTheLimit) {
   int renewals = 0;
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     Disorder disorder(seed);
     for (int i = 0; i < 400; ++i) disorder.step();
     ASSERT_EQ(disorder.most(), Disorder::kLimit) << "seed " << seed;
     renewals += disorder.renewals();
   }
-  EXPECT_GT(renewals, 1000);
+  EXPECT_GT(renewals, 500);
 }
 
 TEST(Renewal, KeepsTheKeysAndDisturbsNobody) {
