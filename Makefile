@@ -50,7 +50,7 @@ check:
 bench:
 	scripts/install-packages bench
 	cmake --preset release -DWEIR_BENCH=ON
-	cmake --build --preset release -j $(JOBS) --target weird weirctl micro_bench
+	cmake --build --preset release -j $(JOBS) --target weird weirctl micro_bench throttle_bench
 	bench/all
 
 clean:

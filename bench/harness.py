@@ -25,9 +25,10 @@ import peers
 ROOT = Path(__file__).resolve().parent.parent
 RELEASE = ROOT / "build/release"
 OUTPUT = ROOT / "build/bench"
-REMEDIES = {"weird": "make build", "micro_bench": "make bench", "nginx": "apt install nginx-light",
-            "haproxy": "apt install haproxy", "wrk": "apt install wrk", "etcd": "apt install etcd-server",
+REMEDIES = {"weird": "make build", "micro_bench": "make bench", "throttle_bench": "make bench",
+            "nginx": "apt install nginx-light", "haproxy": "apt install haproxy", "wrk": "apt install wrk", "etcd": "apt install etcd-server",
             "valgrind": "apt install valgrind", "strace": "apt install strace"}
+OWN = ("weird", "micro_bench", "throttle_bench")  # programs of this tree; the first tells its version
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # wrk's own report is rounded. With nothing but `done` defined, Lua stays off the request path.
@@ -214,8 +215,7 @@ def share_cores():
 def find_tools(names, release=RELEASE):
     """Where each program is; `release` holds those of our own."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # Debian leaves these out for all but root
-    tools = {name: shutil.which(str(release / name) if name in ("weird", "micro_bench") else name, path=path)
-             for name in names}
+    tools = {name: shutil.which(str(release / name) if name in OWN else name, path=path) for name in names}
     missing = [f"{name} is missing: {REMEDIES[name]}" for name, found in tools.items() if not found]
     if missing:
         raise CannotMeasure("\n".join(missing))
@@ -234,7 +234,7 @@ def describe(tools, cores=None):
                         f"load average at start {os.getloadavg()[0]:.2f}"}
     if cores:
         about["pinning"] = ", ".join(f"{who} on core {core}" for who, core in cores.items())
-    versions = [version(name) for name in tools if name != "micro_bench"]
+    versions = [version(name) for name in tools if name not in OWN[1:]]
     if versions:
         about["versions"] = "; ".join(versions)
     about["command"] = shlex.join([f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])

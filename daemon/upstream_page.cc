@@ -70,7 +70,8 @@ Json throttle_entry(const UpstreamOptions& upstream, const Throttles& throttles,
   page.update({{"rate", facts.rate},
                {"buckets", facts.buckets},
                {"in_use", facts.in_use},
-               {"waiting", throttle->line().waiting()}});
+               {"waiting", throttle->line().waiting()},
+               {"dropped", facts.dropped}});
   return page;
 }
 

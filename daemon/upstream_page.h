@@ -30,7 +30,7 @@ nlohmann::ordered_json throttle_entry(const UpstreamOptions& upstream, const Thr
                                       SteadyTime now);
 
 // {"upstreams":[{"name":…,
-//   "throttle":{"kind":…,"rate":…,"buckets":N,"in_use":N,"waiting":N,"denied":N},
+//   "throttle":{"kind":…,"rate":…,"buckets":N,"in_use":N,"waiting":N,"denied":N,"dropped":N},
 //   "budget":{"affordable":N,"bucket":{"rate":…,"tokens":…,"first_tries":N,"retries":N}},
 //   "cooldowns":{"enabled":…,"records":N,"waiting":N,"longest":[…]}}]}
 // Of a throttle that is off only the kind; a budget only where there is a service config, its

@@ -2,7 +2,6 @@
 // learned from what became of attempts.
 
 #include <atomic>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "tests/sockets/throttled.h"
@@ -79,6 +78,7 @@ TEST_F(Throttled, OnlyOverloadLowersTheRate) {
   }
   weird.wait_for_metric("weir_requests_total", {{"outcome", "client_gone"}}, 1);
   EXPECT_NEAR(rate(weird), learned, 1e-6);
+  expect_none_dropped(weird);
   for (const char* overload : {"/429", "/503", "/left"}) {
     ask(weird, overload);
     EXPECT_NEAR(rate(weird), learned *= 0.7, 1e-6) << overload;
@@ -196,6 +196,7 @@ TEST_F(Throttled, AHedgeThatIsCancelledTeachesNothing) {
   EXPECT_EQ(get(weird.port(), "/x").body, "second");
   upstream.wait_for_closing(1);
   EXPECT_EQ(rate(weird), 100);
+  expect_none_dropped(weird);
 }
 
 // Answers the first request of a connection, and hangs up on the second.
@@ -215,6 +216,7 @@ TEST_F(Throttled, AReplacedConnectionThatTheRequestWasSentOnAsksAgain) {
   EXPECT_EQ(client.get("/2").status, 200) << "sent twice";
   EXPECT_EQ(upstream.targets(), (std::vector<std::string>{"/1", "/2", "/2"}));
   expect_problem(client.get("/3"), 503, "throttled");
+  expect_none_dropped(weird);
 }
 
 TEST_F(Throttled, AReplacementThatIsDeniedIsNotSent) {
@@ -248,7 +250,7 @@ TEST_F(Throttled, AReloadKeepsWhatWasLearned) {
 TEST_F(Throttled, IsShown) {
   WeirdProcess weird(config(tokens(2) + kRetrying));
   EXPECT_EQ(served(weird, 5), 2);
-  const auto page = nlohmann::json::parse(weird.admin("/v1/upstreams").body).at("upstreams").at(0);
+  const auto page = shown(weird);
   const auto& throttle = page.at("throttle");
   EXPECT_EQ(throttle.at("kind"), "aimd");
   EXPECT_GT(throttle.at("rate"), 0);

@@ -81,6 +81,7 @@ TEST_F(ThrottleWaiting, WhoHasWaitedTakesAUnitAsAllOthersDo) {
   std::map<int, int> statuses;
   for (RawClient& one : clients) ++statuses[one.read_answer().status];
   EXPECT_EQ(statuses, (std::map<int, int>{{200, 4}, {429, 2}}));
+  expect_none_dropped(weird);
   EXPECT_EQ(upstream_.requests().size(), 4u);
 }
 
@@ -92,6 +93,7 @@ TEST_F(ThrottleWaiting, WhoLeavesTheLineIsGoneAndNothingIsSentForHim) {
   leaving.close();
   wait_for_line(weird, 0);
   weird.wait_for_metric("weir_requests_total", {{"outcome", "client_gone"}}, 1);
+  expect_none_dropped(weird);
   EXPECT_EQ(upstream_.requests().size(), 2u);
 }
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/support/answers.h"
@@ -26,6 +27,13 @@ inline const std::string kRetrying =
     "[UNAVAILABLE]}}]}";
 
 inline double rate(const WeirdProcess& weird) { return weird.metric("weir_throttle_rate"); }
+inline nlohmann::json shown(const WeirdProcess& weird) {
+  return nlohmann::json::parse(weird.admin("/v1/upstreams").body).at("upstreams").at(0);
+}
+// Every attempt that was let go has told what became of it.
+inline void expect_none_dropped(const WeirdProcess& weird) {
+  EXPECT_EQ(shown(weird).at("throttle").at("dropped"), 0);
+}
 inline double denials(const WeirdProcess& weird) { return weird.metric("weir_throttled_total"); }
 
 // Answers with the status that the path names; /held when the gate opens, /left never.

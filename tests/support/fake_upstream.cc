@@ -46,7 +46,7 @@ std::optional<Received> UpstreamConnection::read_head() {
 }
 
 bool UpstreamConnection::read_body() {
-  const Fields fields = upstream_.requests()[last_request_].fields;
+  const Fields fields = upstream_.request(last_request_).fields;
   const Body body = test::read_body(socket_, fields, framing_of(fields, Framing::none));
   upstream_.record_body(last_request_, body);
   if (!body.complete) upstream_.record_closing(number_, socket_.ending());
@@ -55,7 +55,7 @@ bool UpstreamConnection::read_body() {
 
 std::optional<Received> UpstreamConnection::read_request() {
   if (!read_head() || !read_body()) return std::nullopt;
-  return upstream_.requests()[last_request_];
+  return upstream_.request(last_request_);
 }
 
 void UpstreamConnection::wait(const Gate& gate) {
@@ -153,6 +153,11 @@ void FakeUpstream::record_closing(int connection, Ending how) {
   const std::lock_guard lock(mutex_);
   closings_.try_emplace(connection, Closing{how, steady_clock::now()});
   changed_.notify_all();
+}
+
+Received FakeUpstream::request(std::size_t number) const {
+  std::lock_guard lock(mutex_);
+  return requests_[number];
 }
 
 std::vector<Received> FakeUpstream::requests() const {

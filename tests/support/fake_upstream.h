@@ -111,6 +111,7 @@ class FakeUpstream {
   void accept_connections(int listener, int stop_fd);
   void run(int number, Descriptor fd);
   std::size_t record(Received request);
+  Received request(std::size_t number) const;
   void record_body(std::size_t request, Body body);
   void record_closing(int connection, Ending how);
 

@@ -16,6 +16,26 @@ const std::vector<Phase> kPhases{{50, 500}, {550, 1000}, {1050, 1800}};
 
 double capacity_at(double now) { return now >= 500 && now < 1000 ? 30 : 200; }
 
+// What is in store when the upstream is full is spent on failures, each of which counts: where one
+// bucket stands for all, it must not be much.
+TEST(StepScenario, OneBucketWithAShortBurstKeepsTheUpstreamBusy) {
+  const auto good_with = [](std::chrono::milliseconds burst) {
+    SeededRandom random(1);
+    FairThrottleOptions options;
+    options.buckets = 1;
+    options.burst = burst;
+    FairThrottle throttle(options, random, at(0));
+    return run_scenario(throttle, kClients, capacity_at, kPhases, random);
+  };
+  const auto brief = good_with(std::chrono::milliseconds{20});
+  EXPECT_GE(brief[0].sum_good(), 0.99 * 200 * 450);
+  EXPECT_GE(brief[1].sum_good(), 0.99 * 30 * 450);
+  EXPECT_GE(brief[2].sum_good(), 0.99 * 200 * 750);
+  EXPECT_LE(brief[1].offered, 1.2 * 30 * 450);
+  const auto standard = good_with(std::chrono::milliseconds{500});
+  EXPECT_LE(standard[0].sum_good(), 0.8 * 200 * 450) << "which is why";
+}
+
 FairThrottleOptions options_with(int probes) {
   FairThrottleOptions options;
   options.rate.initial = 200;
