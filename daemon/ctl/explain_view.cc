@@ -76,9 +76,9 @@ std::string cooldown_text(const Json& cooldown, WallTime now) {
 }
 
 std::string throttle_text(const Json& throttle) {
-  const std::string kind = text_at(throttle, "kind");
-  if (!throttle.contains("rate")) return kind;
-  return kind + ", " + rate_text(throttle) + "; " + text_at(throttle, "waiting") + " waiting";
+  if (!throttle.contains("rate")) return text_at(throttle, "kind");
+  return text_at(throttle, "kind") + ", " + rate_text(throttle) + "; " +
+         text_at(throttle, "waiting") + " waiting";
 }
 
 std::string retries_text(const Json& retries) {

@@ -1,6 +1,7 @@
 #include "daemon/ctl/text.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace weir::ctl {
 namespace {
@@ -78,7 +79,7 @@ std::string bar(std::int64_t part, std::int64_t whole, std::size_t width, Glyphs
   if (width == 0) return {};
   const double share =
       whole > 0 ? std::clamp(static_cast<double>(part) / static_cast<double>(whole), 0.0, 1.0) : 0;
-  auto full = static_cast<std::size_t>(share * static_cast<double>(width) + 0.5);
+  auto full = static_cast<std::size_t>(std::lround(share * static_cast<double>(width)));
   if (part > 0) full = std::max<std::size_t>(full, 1);
   if (part < whole && width > 1) full = std::min(full, width - 1);
   std::string out;
