@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "coordination/window.h"
 
@@ -16,7 +17,9 @@ Json cooldowns_of(const UpstreamOptions& upstream, const Cooldowns& cooldowns) {
   std::vector<CooldownView> views = cooldowns.view(upstream.name);
   std::size_t waiting = 0;
   for (const CooldownView& view : views) waiting += view.waiting;
-  std::ranges::stable_sort(views, [](const auto& a, const auto& b) { return a.left > b.left; });
+  std::ranges::sort(views, [](const auto& a, const auto& b) {
+    return std::tie(b.left, a.name) < std::tie(a.left, b.name);
+  });
   Json longest = Json::array();
   for (const CooldownView& view : views) {
     if (longest.size() == kMostShown) break;

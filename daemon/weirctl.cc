@@ -15,9 +15,8 @@
 #include "daemon/ctl/views.h"
 #include "daemon/system.h"
 
+namespace weir::ctl {
 namespace {
-
-using namespace weir::ctl;
 
 constexpr int kGood = 0;
 constexpr int kNo = 1;  // not ready, a bad file, no such resource, bad flags
@@ -51,7 +50,7 @@ struct Request {
 
 using Show = std::function<std::string(const Json&)>;
 
-weir::WallTime wall_now() { return weir::SystemClock().wall_now(); }
+WallTime wall_now() { return SystemClock().wall_now(); }
 
 int no_answer(const Request& request, const Answer& answer) {
   std::cerr << "weirctl: no answer from " << request.admin << ": " << answer.fault
@@ -83,7 +82,7 @@ int print_page(const Request& request, const std::string& page, const Show& show
 
 int print_resource(const Request& request) {
   bool found = false;
-  const int code = print_page(request, "/v1/resources?name=" + weir::percent_encode(request.name),
+  const int code = print_page(request, "/v1/resources?name=" + percent_encode(request.name),
                               [&](const Json& page) {
                                 found = !member(page, "resources").empty();
                                 return show_resource(page, wall_now());
@@ -96,9 +95,9 @@ int print_resource(const Request& request) {
 
 int explain(const Request& request) {
   const auto& asked = request.explain;
-  std::string page = "/v1/explain?path=" + weir::percent_encode(asked.path);
+  std::string page = "/v1/explain?path=" + percent_encode(asked.path);
   const auto add = [&page](const char* name, const std::string& value) {
-    if (!value.empty()) page += std::string{"&"} + name + "=" + weir::percent_encode(value);
+    if (!value.empty()) page += std::string{"&"} + name + "=" + percent_encode(value);
   };
   add("method", asked.method);
   add("host", asked.host);
@@ -108,7 +107,7 @@ int explain(const Request& request) {
 }
 
 int check_file(const Request& request) {
-  const weir::Loaded loaded = weir::load_config({request.file, {}});
+  const Loaded loaded = load_config({request.file, {}});
   const bool good = loaded.errors.empty();
   if (request.json) {
     const nlohmann::ordered_json verdict{{"good", good}, {"errors", loaded.errors}};
@@ -136,7 +135,7 @@ Snapshot look(const Request& request, std::size_t rows) {
   snapshot.resources = json("/v1/resources?top=" + std::to_string(std::max<std::size_t>(1, rows)));
   snapshot.upstreams = json("/v1/upstreams");
   snapshot.requests = requests_by_outcome(page("/metrics"));
-  snapshot.at = weir::SystemClock().now();
+  snapshot.at = SystemClock().now();
   return snapshot;
 }
 
@@ -240,9 +239,7 @@ void add_others(CLI::App& app, Request& request, Command& chosen) {
   });
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");
   CLI::App app("The operator's tool for weird: asks its admin address.", "weirctl");
   app.set_version_flag("--version", "weirctl " WEIR_VERSION, "Print the version and exit");
@@ -274,3 +271,8 @@ int main(int argc, char** argv) {
     return kNo;
   }
 }
+
+}  // namespace
+}  // namespace weir::ctl
+
+int main(int argc, char** argv) { return weir::ctl::run(argc, argv); }
