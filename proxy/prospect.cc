@@ -31,11 +31,10 @@ Prospect at_the_line(const ProspectFacts& facts, const Instant& now) {
   const Limit& limit = facts.units.limit;
   const Usage usage = usage_of(facts.units, now.wall);
   if (usage.in_hand > 0 && usage.waiting == 0) return {.because = "a unit is in hand"};
-  if (facts.draining) return refused(Denial::draining);
-  if (facts.units.known ? facts.units.summary.state.store_down
-                        : !facts.units.claimed && facts.units.store_needed) {
-    return refused(Denial::store_unavailable);
-  }
+  const bool store_down = facts.units.known ? facts.units.summary.state.store_down
+                                            : !facts.units.claimed && facts.units.store_needed;
+  if (facts.draining && (usage.full || store_down)) return refused(Denial::draining);
+  if (store_down) return refused(Denial::store_unavailable);
   if (!usage.full && usage.waiting == 0) return {.what = What::claim};
   if (usage.full && limit.wait == milliseconds{0}) return refused(Denial::limit);
   if (usage.full && facts.room_full) return refused(Denial::queue_full);

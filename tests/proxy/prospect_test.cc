@@ -188,6 +188,11 @@ TEST(Prospect, AReplicaThatDrainsTurnsAwayWhoWouldWait) {
   ProspectFacts facts = used_up();
   facts.draining = true;
   EXPECT_EQ(ask(facts).reason, Denial::draining);
+  facts = untouched();
+  facts.draining = true;
+  EXPECT_EQ(ask(facts).what, What::claim) << "which is no waiting";
+  facts.units.claimed.reset();
+  EXPECT_EQ(ask(facts).reason, Denial::draining);
 }
 
 TEST(Prospect, AskingHoldsNobodyAndProbesNothing) {
