@@ -8,6 +8,7 @@ background until the next of them. Ports of the text stand for free ones, its et
 before a block, its parts joined by `; `, says more:
 
     run by FILE: COMMAND; COMMAND   not here, but by FILE, which must name them and belong to CI's tests
+    run by FILE                     all of the block, by FILE's own way of doing it
     shows: REGEX; REGEX             all of which its output must match; always the last part
     before: COMMAND                 run first
     file: NAME                      the last `yaml` block is there, under that name
@@ -47,12 +48,13 @@ class Marks:
     """What the comment before a block says."""
 
     def __init__(self, comment):
-        self.elsewhere, self.file, self.before, self.fresh_minute = [], None, None, False
+        self.elsewhere, self.whole, self.file, self.before, self.fresh_minute = [], False, None, None, False
         comment, _, shows = (comment or "").partition("shows: ")
         self.shows = shows.split("; ") if shows else []
-        run_by = re.match(r"run by (\S+): (.*?)(?:; )?$", comment)
+        run_by = re.match(r"run by ([^\s:;]+)(?:: (.*?))?(?:; )?$", comment)
         if run_by:
-            self.elsewhere = run_by[2].split("; ")
+            self.elsewhere = run_by[2].split("; ") if run_by[2] else []
+            self.whole = not self.elsewhere
             check_elsewhere(run_by[1], self.elsewhere)
             return
         for part in filter(None, comment.strip("; ").split("; ")):
@@ -66,8 +68,9 @@ class Marks:
 def check_elsewhere(name, commands):
     path = ROOT / name
     expect(path.is_file(), f"{name} is to run a block, and is not there")
-    lists = [ROOT / "tests/CMakeLists.txt", ROOT / "integration/CMakeLists.txt"]
-    listed = any(path.name in text.read_text() for text in lists if text.is_file())
+    lists = [ROOT / "tests/CMakeLists.txt", path.parent / "CMakeLists.txt"]
+    listed = any(re.search(rf"{re.escape(path.name)}|GLOB \w+ CONFIGURE_DEPENDS \*{re.escape(path.suffix)}\b", text.read_text())
+                 for text in lists if text.is_file())
     expect(name == ".ci/run" or listed, f"{name} is to run a block, and no test runs it")
     for command in commands:
         expect(command in path.read_text(), f"{name} is to run {command!r}, and does not name it")
@@ -165,6 +168,8 @@ class Reader:
         self.daemon = None
 
     def follow(self, block, marks):
+        if marks.whole:
+            return
         if marks.fresh_minute:
             wait_until(lambda: time.time() % 60 < 25, lambda: "a minute that has just begun")
         if marks.file:
