@@ -8,6 +8,7 @@ namespace weir {
 namespace {
 
 constexpr std::chrono::milliseconds kWatchAgain{200};
+constexpr std::chrono::seconds kStraysAgain{1};
 
 }  // namespace
 
@@ -89,6 +90,7 @@ void Coordinator::run() {
   if (health_.down() && began >= probe_at_) probe();
   if (!health_.down() && began >= watch_again_) start_watch();
   leases_.run(now());
+  if (!strays_.empty() && !health_.down() && began >= strays_again_) clear_strays();
   while (!due_.empty() && due_.begin()->at <= clock_.steady_now()) {
     const Shared resource = due_.begin()->resource.lock();
     due_.erase(due_.begin());
@@ -126,6 +128,7 @@ std::optional<SteadyTime> Coordinator::next_due() const {
   if (const auto lease = leases_.next_due()) due = std::min(due, *lease);
   if (const auto check = health_.next_due()) due = std::min(due, *check);
   if (!due_.empty()) due = std::min(due, due_.begin()->at);
+  if (!strays_.empty() && !health_.down()) due = std::min(due, strays_again_);
   if (due == SteadyTime::max()) return std::nullopt;
   return due;
 }
@@ -252,11 +255,14 @@ void Coordinator::on_events(std::span<const WatchEvent> events) {
     if (!freed && Keyspace::owner_of(event.key.key) != keys_.owner()) continue;
     const auto parsed = keys_.parse_claim(event.key.key);
     if (!parsed) continue;
-    if (!find_policy(parsed->rule)) continue;
-    Policy& of_rule = policy(parsed->rule);
-    const Shared resource = table_.peek(of_rule, parsed->resource);
+    const Policy* const policy = find_policy(parsed->rule);
+    const Shared resource = policy ? table_.peek(*policy, parsed->resource) : nullptr;
     if (!resource) {
-      if (!freed && leases_.ours(event.key.lease)) look_again_at(of_rule, parsed->resource);
+      // Other claims run out by themselves, and may still count.
+      const bool stray = policy && !freed && policy->limit().mode == Mode::in_flight;
+      if (stray && leases_.ours(event.key.lease))
+        strays_.push_back({event.key.key, event.key.lease});
+      if (stray) wake_();
     } else if (!freed) {
       clear_late_copy(resource, event.key);
     } else if (event.key.key.starts_with(resource->books.claims)) {
@@ -270,13 +276,16 @@ void Coordinator::on_events(std::span<const WatchEvent> events) {
   }
 }
 
-// One that was forgotten before a late copy of a claim was applied. Only in_flight claims do not
-// run out by themselves.
-void Coordinator::look_again_at(Policy& policy, const std::string& name) {
-  if (policy.limit().mode != Mode::in_flight) return;
-  const Shared resource = table_.find(policy, name);
-  resource->books.late_copies_until = clock_.steady_now();
-  again(resource);
+// Copies of claims that came when their resource had been forgotten: nobody spends them.
+void Coordinator::clear_strays() {
+  for (const OwnKey& stray : std::exchange(strays_, {})) {
+    health_.txn(delete_txn(stray.key, {&stray, 1}), [this, stray](const Answer<TxnAnswer>& answer) {
+      if (std::holds_alternative<TxnAnswer>(answer)) return;
+      strays_.push_back(stray);
+      strays_again_ = clock_.steady_now() + kStraysAgain;
+      wake_();
+    });
+  }
 }
 
 // A key of ours that we do not know is a copy of a transaction that was given up, or that was sent

@@ -170,7 +170,7 @@ class Coordinator {
   void start_watch();
   void on_events(std::span<const WatchEvent> events);
   void clear_late_copy(const Shared& resource, const KeyValue& entry);
-  void look_again_at(Policy& policy, const std::string& name);
+  void clear_strays();
   void expect_late_copies(Resource& resource, const Pending& pending);
   void forget_if_empty(Resource& resource);
 
@@ -220,6 +220,8 @@ class Coordinator {
   std::set<Due> due_;
   SteadyTime probe_at_{};     // while the store is down: when to ask whether it is back
   SteadyTime watch_again_{};  // when to watch, or to watch anew
+  std::vector<OwnKey> strays_;
+  SteadyTime strays_again_{};
 
   std::size_t under_way_ = 0;  // transactions
   bool stopping_ = false;
