@@ -94,7 +94,7 @@ std::string retries_text(const Json& retries) {
   }
   if (retries.contains("timeout_ms")) text += ", " + text_at(retries, "timeout_ms") + " ms in all";
   text += "; the budget pays for " + text_at(retries, "budget");
-  if (member(retries, "throttled") == Json(true)) text += "; the throttle forbids them now";
+  if (member(retries, "throttled") == Json(true)) text += "; retryThrottling forbids them now";
   return text;
 }
 
