@@ -14,7 +14,6 @@ class Variant:
     paths: int = 1  # distinct ones that it is asked for, in turn
     waiting: int = 0  # requests that wait for another resource meanwhile
     replicas: int = 1  # of one cluster; the load goes to one of them
-    needs: str = ""  # what the build must know: else the variant is left out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +49,7 @@ def three(**setup):
 def paths(count):
     return tuple(Variant(kind, kind, {"max_resources": 2 * count}, paths=count) for kind in ("weird", "nginx", "haproxy"))
 
+
 WAITING = 50_000  # where there are file descriptors for so many
 
 
@@ -77,8 +77,8 @@ def all_cases(waiting=WAITING):
              (Goal("etcd", "embedded", 1.05), Goal("etcd, 3 replicas", "embedded", 1.05))),
         Case("idle", "Small answers, with retries and a throttle that have nothing to do",
              (Variant("neither", "weird"), Variant("retries", "weird", {"retries": True}),
-              Variant("throttle", "weird", {"throttle": True}, needs="throttle"),
-              Variant("both", "weird", {"retries": True, "throttle": True}, needs="throttle")),
+              Variant("throttle", "weird", {"throttle": True}),
+              Variant("both", "weird", {"retries": True, "throttle": True})),
              (Goal("retries", "neither", 1.05), Goal("both", "neither", 1.05))),
         Case("workers", "Small answers, one worker and two, on cores shared with the load",
              (Variant("weird, 1", "weird"), Variant("weird, 2", "weird", {"workers": 2}),

@@ -25,12 +25,13 @@ struct UpstreamKnowledge {
   std::span<const ProxyStats* const> loops;
 };
 
-// {"kind":…,"rate":…,"buckets":N,"in_use":N,"waiting":N}; where it is off only the kind.
+// {"kind":…,"rate":…,"buckets":N,"in_use":N,"waiting":N,"dropped":N}; where it is off only the
+// kind.
 nlohmann::ordered_json throttle_entry(const UpstreamOptions& upstream, const Throttles& throttles,
                                       SteadyTime now);
 
 // {"upstreams":[{"name":…,
-//   "throttle":{"kind":…,"rate":…,"buckets":N,"in_use":N,"waiting":N,"denied":N,"dropped":N},
+//   "throttle":{"kind":…,"rate":…,"buckets":N,"in_use":N,"waiting":N,"dropped":N,"denied":N},
 //   "budget":{"affordable":N,"bucket":{"rate":…,"tokens":…,"first_tries":N,"retries":N}},
 //   "cooldowns":{"enabled":…,"records":N,"waiting":N,"longest":[…]}}]}
 // Of a throttle that is off only the kind; a budget only where there is a service config, its

@@ -1,4 +1,4 @@
-// Replicas that die, stand still, are stopped for a new version, come and go, under load.
+// Replicas that die or stand still, under load.
 
 #include <gtest/gtest.h>
 

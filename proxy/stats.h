@@ -93,7 +93,7 @@ class ProxyStats {
   // moment it is forwarded: what Weir adds beyond the waiting that was asked for.
   Histogram<13> admission_overhead{
       {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5}};
-  // In line, of those that waited there.
+  // Each wait for a unit, a cooldown or a throttle; one request may have several.
   Histogram<12> wait{{0.005, 0.025, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300, 900}};
   // Retries and hedges of one request, where there were any. By number, not by time.
   Histogram<5> retries_per_request{{1, 2, 3, 4, 5}};

@@ -1,6 +1,7 @@
 #pragma once
 
-// Asks a daemon's admin address for a page. Blocks, for a few seconds at most.
+// Asks a daemon's admin address for a page. Blocks; gives up when a step of it (to connect, the
+// next bytes) takes a few seconds.
 
 #include <string>
 

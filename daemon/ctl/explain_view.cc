@@ -94,7 +94,7 @@ std::string retries_text(const Json& retries) {
   }
   if (retries.contains("timeout_ms")) text += ", " + text_at(retries, "timeout_ms") + " ms in all";
   text += "; the budget pays for " + text_at(retries, "budget");
-  if (member(retries, "throttled") == Json(true)) text += "; the throttle forbids them now";
+  if (member(retries, "throttled") == Json(true)) text += "; retryThrottling forbids them now";
   return text;
 }
 
@@ -114,11 +114,7 @@ std::string show_explain(const Json& page, WallTime now) {
   const Json& usage = member(page, "usage");
   if (usage.is_object()) {
     add_line(out, "usage", usage_text(usage, now));
-    std::string claims;
-    for (const auto& [replica, units] : member(usage, "claims").items()) {
-      claims += (claims.empty() ? "" : ", ") + harmless(replica) + " has " + units.dump();
-    }
-    add_line(out, "claims", claims.empty() ? "-" : claims);
+    add_line(out, "claims", claims_text(usage));
   }
   const Json& upstream = member(page, "upstream");
   add_line(out, "upstream", text_at(upstream, "name"));

@@ -56,8 +56,17 @@ std::string rate_text(const Json& throttle) {
   if (!rate.is_number()) return "-";
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", rate.get<double>());
+  if (text_at(throttle, "kind") == "sfb") return text + std::string{" under way"};
   const std::string buckets = text_at(throttle, "buckets");
   return buckets == "1" ? text : text + std::string{" in each of "} + buckets + " buckets";
+}
+
+std::string claims_text(const Json& object) {
+  std::string text;
+  for (const auto& [replica, units] : member(object, "claims").items()) {
+    text += (text.empty() ? "" : ", ") + harmless(replica) + " has " + units.dump();
+  }
+  return text.empty() ? "-" : text;
 }
 
 void add_line(std::string& out, std::string_view label, std::string_view value) {
@@ -118,11 +127,7 @@ std::string show_resource(const Json& page, WallTime now) {
     add_line(out, "waiting", text_at(one, "waiting"));
     add_line(out, "window", text_at(one, "window"));
     add_line(out, "next free", when_text(text_at(one, "next_free"), now));
-    std::string claims;
-    for (const auto& [replica, units] : member(one, "claims").items()) {
-      claims += (claims.empty() ? "" : ", ") + harmless(replica) + " has " + units.dump();
-    }
-    add_line(out, "claims", claims.empty() ? "-" : claims);
+    add_line(out, "claims", claims_text(one));
     out += "\n";
   }
   if (!out.empty()) out.pop_back();

@@ -21,8 +21,11 @@ const Json& member(const Json& object, const char* name);
 // "2026-11-18T05:05:00Z, in 12 s"; without the latter where it is over.
 std::string when_text(const std::string& stamp, WallTime now);
 
-// "100 in each of 17 buckets" of a throttle.
+// "100.0 in each of 17 buckets" of a throttle; "100.0 under way" of sfb, which bounds that.
 std::string rate_text(const Json& throttle);
+
+// "r1 has 2, r2 has 3": the member `claims`; `-` where there are none.
+std::string claims_text(const Json& object);
 
 // "label      value", one to a line.
 void add_line(std::string& out, std::string_view label, std::string_view value);

@@ -48,7 +48,7 @@ void Attempt::give_connection_back() {
 }
 
 void Attempt::learned(Load load) {
-  if (leave_) leave_.settle(load, call_.client.loop().clock().steady_now());
+  if (ticket_) ticket_.settle(load, call_.client.loop().clock().steady_now());
 }
 
 bool Attempt::may_send() {

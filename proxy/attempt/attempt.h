@@ -53,9 +53,9 @@ class Attempt {
   void give_connection_back();
   // Whether the throttle lets it go. Asked again, it goes by what it was told, until that is
   // learned.
-  bool allowed() { return leave_ || call_.throttle.allows(leave_); }
-  // It has been, and what becomes of it is to be learned.
-  bool throttled() const { return bool{leave_}; }
+  bool allowed() { return ticket_ || call_.throttle.allows(ticket_); }
+  // It was let go by a throttle, which is to learn what becomes of it.
+  bool has_ticket() const { return bool{ticket_}; }
   // What became of it, for the throttle; the first time counts.
   void learned(Load load);
   // Whether its unit is still good; to be asked just before it is sent.
@@ -109,7 +109,7 @@ class Attempt {
   bool aborted_ = false;
   int previous_ = 0;
   bool beside_others_ = false;
-  Throttle::Ticket leave_;         // the throttle's, until its outcome is learned
+  Throttle::Ticket ticket_;        // the throttle's, until its outcome is learned
   Permit unit_;                    // beside_others_: its own; otherwise the admission's is used
   std::uint64_t sent_before_ = 0;  // on this connection, by earlier requests
   bool answer_begun_ = false;      // a byte of any answer came

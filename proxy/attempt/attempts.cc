@@ -64,7 +64,7 @@ void Attempts::begin(const Request& request, const AttemptSurroundings& surround
 Task<Attempts::Result> Attempts::run() {
   if (!std::exchange(counted_, true)) surroundings_->upstream_stats.first_attempts.add();
   if (policy_) return run_by_policy();
-  return first_.throttled() ? try_and_learn() : try_once(first_);
+  return first_.has_ticket() ? try_and_learn() : try_once(first_);
 }
 
 void Attempts::cancel() {

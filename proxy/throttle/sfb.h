@@ -8,8 +8,8 @@
 //
 //   bin_size = 1.5 * capacity / bins;  capacity: requests under way that the upstream stands, as
 //              learned (AimdRate)
-//   asked:     under way >= bin_size:  p = min(1, p + d1)      nothing under way:  p = max(0, p -
-//   d2)
+//   asked:     under way >= bin_size:  p = min(1, p + d1)
+//              nothing under way:      p = max(0, p - d2)
 //              at most one change of a bin within the hold time
 //   rehash:    for the last tenth of the interval a second set of bins is filled along with the
 //              first, then it takes over. A request leaves the sets that it entered

@@ -7,8 +7,8 @@
 // Shared by all workers: any thread, one lock. Nothing here waits or has a timer: join() and
 // serve() say when it is worth serving the line again, and whoever waits sees to it (LineBell).
 
-#include <functional>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 

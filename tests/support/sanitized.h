@@ -1,5 +1,7 @@
 #pragma once
 
+// Whether a test is built with a sanitizer, for bounds that hold without one only.
+
 namespace weir::test {
 
 // In a test built with a sanitizer `weird` is too: slower by far, and its memory says little.

@@ -121,6 +121,15 @@ TEST(TopFrame, ARestartIsNoNegativeRate) {
   EXPECT_EQ(top_frame(now, &last, {80, 24, Glyphs::ascii}).at(1), "requests/s  0.0");
 }
 
+TEST(Views, ARateIsPerBucketButOfSfbItIsWhatMayBeUnderWay) {
+  const auto throttle = [](const char* kind, int buckets) {
+    return Json{{"kind", kind}, {"rate", 7.0}, {"buckets", buckets}};
+  };
+  EXPECT_EQ(rate_text(throttle("aimd", 1)), "7.0");
+  EXPECT_EQ(rate_text(throttle("sfq", 17)), "7.0 in each of 17 buckets");
+  EXPECT_EQ(rate_text(throttle("sfb", 51)), "7.0 under way");
+}
+
 TEST(TopFrame, SaysWhyThereIsNothingToShow) {
   Snapshot now;
   now.fault = "no answer from 127.0.0.1:1: Connection refused";
