@@ -74,13 +74,23 @@ void check_rules(const Config& config, Diagnostics& errors) {
   check_rule(config.default_rule, "default", config, errors);
 }
 
+std::string upstream_path(const UpstreamOptions& upstream) {
+  return "upstreams." + printable(upstream.name);
+}
+
+std::string throttle_path(const UpstreamOptions& upstream) {
+  return upstream_path(upstream) + ".throttle";
+}
+
 void check_throttle(const ThrottleOptions& throttle, const std::string& path, Diagnostics& errors) {
   if (!errors.good(path)) return;
   errors.require(throttle.floor <= throttle.initial_rate, path + ".floor",
                  "must not be above initial_rate");
   errors.require(throttle.ceiling == 0 || throttle.initial_rate <= throttle.ceiling,
                  path + ".ceiling", "must be 0 (none) or not below initial_rate");
-  errors.require(throttle.probes <= throttle.buckets, path + ".probes",
+  const bool probed =
+      throttle.kind == ThrottleOptions::Kind::bloom || throttle.kind == ThrottleOptions::Kind::sfb;
+  errors.require(!probed || throttle.probes <= throttle.buckets, path + ".probes",
                  "must not be above buckets");
 }
 
@@ -100,11 +110,11 @@ void check_service_config(const std::string& json, const std::string& path, Diag
 void check_upstreams(const Config& config, Diagnostics& errors) {
   errors.require(!config.upstreams.empty(), "upstreams", "at least one is needed");
   for (const UpstreamOptions& upstream : config.upstreams) {
-    std::string path = "upstreams." + printable(upstream.name);
+    std::string path = upstream_path(upstream);
     errors.require(!upstream.servers.empty() || !errors.good(path + ".servers"), path + ".servers",
                    "at least one is needed");
     check_service_config(upstream.service_config, path + ".service_config", errors);
-    check_throttle(upstream.throttle, path + ".throttle", errors);
+    check_throttle(upstream.throttle, throttle_path(upstream), errors);
     check_cooldown(upstream.cooldown.on_429, path + ".cooldown.on_429", errors);
     check_cooldown(upstream.cooldown.on_503, path + ".cooldown.on_503", errors);
   }
@@ -117,6 +127,14 @@ void resolve_upstream(Rule& rule, const std::string& path, const Config& config,
   }
 }
 
+// It takes sfb some 20 s to be sure of a tenant, and a rehash before that makes it begin anew.
+void resolve_rehash(ThrottleOptions& throttle, const std::string& path,
+                    const Diagnostics& diagnostics) {
+  if (throttle.kind == ThrottleOptions::Kind::sfb && !diagnostics.given(path + ".rehash")) {
+    throttle.rehash = std::chrono::seconds{60};
+  }
+}
+
 }  // namespace
 
 void resolve_defaults(Config& config, const Diagnostics& diagnostics) {
@@ -124,6 +142,9 @@ void resolve_defaults(Config& config, const Diagnostics& diagnostics) {
     resolve_upstream(config.rules[i], rule_path(i), config, diagnostics);
   }
   resolve_upstream(config.default_rule, "default", config, diagnostics);
+  for (UpstreamOptions& upstream : config.upstreams) {
+    resolve_rehash(upstream.throttle, throttle_path(upstream), diagnostics);
+  }
 }
 
 void check_config(const Config& config, Diagnostics& errors) {

@@ -69,6 +69,7 @@ Prospect cut_short(const Prospect& prospect, const Limit& limit, WallTime now) {
 Prospect at_the_throttle(const ProspectFacts& facts, const Prospect& otherwise) {
   if (facts.before_throttle == 0) return otherwise;
   if (facts.units.limit.wait == milliseconds{0}) return refused(Denial::throttled);
+  if (facts.room_full) return refused(Denial::queue_full);
   return {.what = What::wait, .reason = Denial::throttled, .ahead = facts.before_throttle};
 }
 

@@ -94,6 +94,23 @@ TEST(Config, TakesEveryFieldAtItsDefault) {
   EXPECT_EQ(to_json(good(text)), to_json(good(kUpstream)));
 }
 
+TEST(Config, ATenantIsSingledOutBySfbBeforeItsNextRehash) {
+  const auto rehash = [](const std::string& throttle) {
+    return good("upstreams: {main: {servers: [http://a], throttle: " + throttle + "}}")
+        .upstreams[0]
+        .throttle.rehash;
+  };
+  EXPECT_EQ(rehash("{kind: sfb}"), 60s);
+  EXPECT_EQ(rehash("{kind: sfb, rehash: 5s}"), 5s);
+  EXPECT_EQ(rehash("{kind: bloom}"), 5s);
+}
+
+TEST(Config, ProbesMatterOnlyWhereThereAreSome) {
+  const Config config =
+      good("upstreams: {main: {servers: [http://a], throttle: {kind: sfq, buckets: 2}}}");
+  EXPECT_EQ(config.upstreams[0].throttle.buckets, 2);
+}
+
 TEST(Config, ReadsEveryFieldOfARule) {
   Config config = good(R"(
 rules:

@@ -179,6 +179,9 @@ TEST(Prospect, NobodyOvertakesThoseWhoWaitForTheThrottle) {
   EXPECT_EQ(in_words(ask(facts)), "waits for leave of its upstream's throttle, behind 4 others");
   facts.units.limit.wait = 0ms;
   EXPECT_EQ(ask(facts).what, What::refuse);
+  facts.units.limit.wait.reset();
+  facts.room_full = true;
+  EXPECT_EQ(ask(facts).reason, Denial::queue_full);
   facts = used_up();
   facts.before_throttle = 4;
   EXPECT_EQ(ask(facts).reason, Denial::limit) << "which it meets first";
