@@ -216,7 +216,8 @@ void Allowance::give_back(const std::shared_ptr<Batch>& batch, bool spent) {
 bool Allowance::stays(const Batch& batch, SteadyTime now) const {
   if (state_.used > state_.limit) return false;
   if (!state_.above_share) return true;
-  return now < batch.pass_on_until + (state_.contested ? SteadyTime::duration{0} : kQuietTenure);
+  const auto longer = state_.contested ? SteadyTime::duration{0} : kQuietTenure;
+  return now - longer < batch.pass_on_until;  // which may be for ever: nothing can be added to it
 }
 
 // Only a sliding batch's end matters to the coordinator: its keys go a window after it.

@@ -97,6 +97,20 @@ TEST_F(AllowanceTest, UnitsOfAWindowThatIsOverAreLost) {
   EXPECT_EQ(demand.lost, 2) << "those never spent; the one that was is simply over";
 }
 
+TEST_F(AllowanceTest, WhatComesBackAboveTheShareStaysWhereNobodyElseWantsIt) {
+  Allowance::State state;
+  state.limit = 1;
+  state.above_share = true;
+  self->set(state);
+  self->bring(batch_of(clock, 1, Mode::until_done));
+  for (int i = 0; i < 2; ++i) {
+    const auto served = ask();
+    ASSERT_TRUE(served->started());
+    served->finish();
+    EXPECT_EQ(self->look().in_hand, 1);
+  }
+}
+
 TEST_F(AllowanceTest, MoreThanMayWaitAreTurnedAway) {
   room.max = 1;
   Allowance::State full;
