@@ -149,7 +149,11 @@ TEST(Fairness, GoodputOfferedLoadAndTheSmallTenantsShareHoldThroughAnUpstreamTha
     const double capacity = kCapacities[i] * Seconds(kPhase).count();
     const double small = kTenants.back().rate * Seconds(kPhase).count();
     Phase phase = phases->at(i);
-    EXPECT_GE(phase.served, 0.9 * capacity) << "phase " << i;
+    // Looser than what long phases are held to: where the rate has to climb, from 7.5 to 50 for
+    // each of four, by one for each success, that takes two thirds of a second and a tenth of what
+    // so short a phase could serve; and tokens of the upstream that nobody takes while the machine
+    // is busy with other tests are lost.
+    EXPECT_GE(phase.served, 0.8 * capacity) << "phase " << i;
     EXPECT_LE(phase.offered, 2 * capacity) << "phase " << i;
     EXPECT_GE(phase.served_to["small"], 0.5 * small) << "phase " << i;
   }

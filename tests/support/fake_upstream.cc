@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <sstream>
 
+#include "tests/support/arrival_time.h"
+
 namespace weir::test {
 
 using std::chrono::steady_clock;
@@ -36,7 +38,7 @@ std::optional<Received> UpstreamConnection::read_head() {
     return std::nullopt;
   }
   Received request;
-  request.arrived = steady_clock::now();
+  request.arrived = socket_.last_arrival();
   request.connection = number_;
   request.raw_head = head->raw;
   request.fields = head->fields;
@@ -89,6 +91,7 @@ FakeUpstream::~FakeUpstream() {
 
 void FakeUpstream::listen() {
   Descriptor listener = bind_loopback(port_);
+  note_arrivals(listener.get());
   if (receive_buffer_ > 0) {  // what it accepts inherits this
     ::setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer_, sizeof receive_buffer_);
   }

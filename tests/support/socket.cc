@@ -15,6 +15,8 @@
 #include <ostream>
 #include <utility>
 
+#include "tests/support/arrival_time.h"
+
 namespace weir::test {
 namespace {
 
@@ -102,7 +104,7 @@ bool Socket::fill(Instant deadline) {
   if (ending_ != Ending::open) return false;
   await(POLLIN, deadline);
   std::array<char, 65536> piece;
-  const ssize_t count = ::recv(fd_.get(), piece.data(), piece.size(), 0);
+  const ssize_t count = receive(fd_.get(), piece.data(), piece.size(), last_arrival_);
   if (count > 0) {
     buffer_.append(piece.data(), static_cast<std::size_t>(count));
     return true;

@@ -84,6 +84,8 @@ class Socket {
   bool quiet_for(Span span);
   Ending ending() const { return ending_; }
   bool is_open() const { return fd_.get() >= 0; }  // on this side
+  // When the last of what was received had come.
+  Instant last_arrival() const { return last_arrival_; }
   // Received and not yet taken.
   std::string_view unread() const { return buffer_; }
 
@@ -99,6 +101,7 @@ class Socket {
   Descriptor fd_;
   int wake_fd_;
   std::string buffer_;
+  Instant last_arrival_{};
   Ending ending_ = Ending::open;
 };
 
