@@ -103,13 +103,12 @@ class Wakeup {
 // two share what the owner holds.
 class Beside {
  public:
-  explicit Beside(Loop& loop) : loop_(loop), over_(loop) {}
+  explicit Beside(Loop& loop) : over_(loop) {}
 
   void start(Task<void> task);
   Task<void> join();
 
  private:
-  Loop& loop_;
   bool running_ = false;
   Wakeup over_;
 };
