@@ -18,6 +18,11 @@ bool may_be_good_again(const Batch& batch) {
   return batch.mode == Mode::in_flight && !batch.written_off;
 }
 
+const std::shared_ptr<const Fence>& always_open() {
+  static const auto fence = std::make_shared<const Fence>(SteadyTime::max());
+  return fence;
+}
+
 }  // namespace
 
 Permit& Permit::operator=(Permit&& other) noexcept {
@@ -47,10 +52,15 @@ Allowance::Taken Allowance::take(const std::shared_ptr<Allowance>& self, Waiter&
                                  Queue order) {
   const Instant now = clock_.now();
   bool ask = false;
+  Woken woken;
   Taken taken = Taken::refused;  // once it is in line, the waiter may be another thread's
   {
     std::lock_guard lock(mutex_);
-    const bool full = state_.full && now.wall < state_.full_until;
+    if (now.wall >= opens_at_) {
+      open_window(sole_->forward.read(now.wall));
+      hand_on(now, woken);
+    }
+    const bool full = limit_ || (state_.full && now.wall < state_.full_until);
     std::shared_ptr<Batch> batch = line_.empty() ? take_unit(now) : nullptr;
     if (batch) {
       waiter.permit = Permit(self, std::move(batch));
@@ -75,6 +85,7 @@ Allowance::Taken Allowance::take(const std::shared_ptr<Allowance>& self, Waiter&
       ask = (!full || line_.size() == 1) && want_ask();
     }
   }
+  wake(woken);
   if (ask) ask_();
   return taken;
 }
@@ -107,6 +118,7 @@ void Allowance::drop_spoiled(const Instant& now) {
     if (batch->good(now)) return false;
     const std::int64_t units = std::exchange(batch->in_hand, 0);
     in_hand_ -= units;
+    if (batch->sole) return true;  // nobody has missed them
     if (may_be_good_again(*batch)) {
       surplus_.insert(surplus_.end(), static_cast<std::size_t>(units), batch);
     } else {
@@ -129,6 +141,10 @@ std::shared_ptr<Batch> Allowance::take_unit(const Instant& now) {
     idle_ = std::min(idle_, in_hand_);
     ++taken_;
     if (--batch->in_hand == 0) batches_.erase(place);
+    if (batch->sole) {
+      ++opened_.front().used;
+      ++sole_->claimed;
+    }
     if (batch->mode != Mode::started) {
       ++batch->out;
       ++out_;
@@ -189,7 +205,10 @@ void Allowance::give_back(const std::shared_ptr<Batch>& batch, bool spent) {
       --batch->out;
       --out_;
     }
-    if (!batch->good(now) && may_be_good_again(*batch)) {
+    if (batch->sole) {
+      take_back_unit(batch, spent);
+      hand_on(now, woken);
+    } else if (!batch->good(now) && may_be_good_again(*batch)) {
       surplus_.push_back(batch);
       ask = true;
     } else if (!batch->good(now)) {
@@ -324,11 +343,21 @@ void Allowance::refuse_excess() {
 void Allowance::set(const State& state) {
   std::lock_guard lock(mutex_);
   state_ = state;
+  if (!limit_) return;
+  put_in_hand(0);
+  limit_.reset();
+  opens_at_ = WallTime::max();
 }
 
 Allowance::Summary Allowance::summary() const {
   std::lock_guard lock(mutex_);
-  return {state_, line_.size(), in_hand_};
+  Summary summary{state_, line_.size(), in_hand_};
+  if (limit_ && !opened_.empty()) {
+    summary.state.used = opened_.front().used;
+    summary.state.full = in_hand_ == 0;
+    summary.in_hand = 0;
+  }
+  return summary;
 }
 
 bool Allowance::idle() {
@@ -340,7 +369,82 @@ bool Allowance::idle() {
     ask_();
     return false;
   }
-  return line_.empty() && in_hand_ == 0 && out_ == 0 && finished_.empty() && surplus_.empty();
+  const bool used = std::any_of(opened_.begin(), opened_.end(), [&now](const Opened& opened) {
+    return opened.used > 0 && now.wall < opened.batch->window_end;
+  });
+  return line_.empty() && (in_hand_ == 0 || limit_) && !used && out_ == 0 && finished_.empty() &&
+         surplus_.empty();
+}
+
+void Allowance::open_when_asked(const Limit& limit) {
+  std::lock_guard lock(mutex_);
+  limit_ = limit;
+  opens_at_ = WallTime::min();
+}
+
+void Allowance::open(const Limit& limit, WallTime forward) {
+  Woken woken;
+  {
+    std::lock_guard lock(mutex_);
+    limit_ = limit;
+    open_window(forward);
+    hand_on(clock_.now(), woken);
+  }
+  wake(woken);
+}
+
+// The one that this time lies in, unless a later one has been opened meanwhile.
+void Allowance::open_window(WallTime forward) {
+  const Mode mode = limit_->mode;
+  Window window{};  // in_flight: always the same
+  if (aligned(mode)) window = window_at(forward, limit_->window);
+  const auto is_open = [&](const Opened& opened) {
+    return opened.batch->mode == mode && opened.window.length == window.length &&
+           opened.window.start >= window.start;
+  };
+  auto now_open = std::find_if(opened_.begin(), opened_.end(), is_open);
+  put_in_hand(0);
+  if (now_open == opened_.end()) {
+    std::erase_if(opened_, [&](const Opened& opened) {
+      return opened.used == 0 || forward >= opened.batch->window_end;
+    });
+    auto batch = std::make_shared<Batch>();
+    batch->mode = mode;
+    batch->sole = true;
+    batch->fence = always_open();
+    if (aligned(mode)) batch->window_end = window.end();
+    now_open = opened_.insert(opened_.begin(), {window, std::move(batch)});
+  }
+  std::rotate(opened_.begin(), now_open, now_open + 1);
+  const Opened& opened = opened_.front();
+  put_in_hand(limit_->units - opened.used);
+  state_ = {};
+  state_.mode = mode;
+  state_.window = aligned(mode) ? opened.window : Window{WallTime{}, limit_->window};
+  state_.limit = state_.used = limit_->units;
+  state_.low_water = -1;
+  opens_at_ = opened.batch->window_end;
+  if (aligned(mode)) state_.more_at = opens_at_;
+}
+
+// Of the open window, so many units; below 0 where the limit was lowered below what is used.
+void Allowance::put_in_hand(std::int64_t units) {
+  if (opened_.empty()) return;
+  const std::shared_ptr<Batch>& batch = opened_.front().batch;
+  take_back(batch);
+  batch->in_hand = std::max<std::int64_t>(0, units);
+  in_hand_ += batch->in_hand;
+  if (batch->in_hand > 0) batches_.push_back(batch);
+}
+
+void Allowance::take_back_unit(const std::shared_ptr<Batch>& batch, bool spent) {
+  if (!spent) ++sole_->returned;
+  const auto opened = std::find_if(opened_.begin(), opened_.end(), [&batch](const Opened& one) {
+    return one.batch == batch;
+  });
+  if (opened == opened_.end()) return;
+  --opened->used;
+  if (limit_ && opened == opened_.begin()) put_in_hand(limit_->units - opened->used);
 }
 
 }  // namespace weir

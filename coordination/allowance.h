@@ -4,6 +4,12 @@
 // that wait for them. Workers take units and leave; the coordinator brings units and says when
 // there are none. Any thread; one short lock. Every unit that comes in goes out exactly once: to a
 // Permit, back to the coordinator, or to nobody because its time was over (lost).
+//
+// Where no other process counts a limit, nothing need be claimed: a sole allowance has all units of
+// it in hand as soon as a window begins. It begins one when it is first asked in it, so that this
+// costs no more than a unit does, or when the coordinator says so because somebody waits. Windows
+// only go forward, and what was used of one is known until it is over, so no window ever gives more
+// than its limit.
 
 #include <atomic>
 #include <cstdint>
@@ -14,48 +20,16 @@
 #include <vector>
 
 #include "coordination/base/clock.h"
+#include "coordination/batch.h"
 #include "coordination/limit.h"
 #include "coordination/line.h"
 #include "coordination/window.h"
 
 namespace weir {
 
-// Until when units under one lease may be spent. The coordinator moves it, workers look at it, so
-// that a replica that was paused spends nothing of what has meanwhile expired.
-class Fence {
- public:
-  explicit Fence(SteadyTime until) : until_(until.time_since_epoch().count()) {}
-  bool open(SteadyTime now) const {
-    return now.time_since_epoch().count() < until_.load(std::memory_order_acquire);
-  }
-  SteadyTime until() const { return SteadyTime{SteadyTime::duration{until_.load()}}; }
-  void move(SteadyTime until) { until_.store(until.time_since_epoch().count()); }
-
- private:
-  std::atomic<SteadyTime::rep> until_;
-};
-
-// The units of one claim.
-struct Batch {
-  // Constant:
-  std::uint64_t claim = 0;  // the coordinator's number for it
-  Mode mode = Mode::started;
-  std::shared_ptr<const Fence> fence;
-  WallTime window_end = WallTime::max();         // spent only before
-  SteadyTime hold_until = SteadyTime::max();     // unspent units are to go back then
-  SteadyTime pass_on_until = SteadyTime::max();  // what comes back later is for other replicas too
-  // Guarded by the allowance's lock:
-  std::int64_t in_hand = 0;
-  std::int64_t out = 0;  // with permits, and to be heard of again
-  SteadyTime last_use{};
-  bool recalled = false;  // what comes back goes back
-  // Set once, when nothing of it counts any more whatever its window and lease say.
-  std::atomic<bool> written_off{false};
-
-  bool good(const Instant& now) const {
-    return fence->open(now.steady) && now.wall < window_end && !written_off;
-  }
-};
+// Whether a sole allowance counts these by itself. Sliding units come back one by one, a window
+// after each was used: the coordinator sees to that.
+inline bool counted_here(Mode mode) { return mode != Mode::sliding; }
 
 enum class Refusal { limit, store_unavailable, queue_full, draining };
 
@@ -116,9 +90,15 @@ struct WaitingRoom {
 
 class Allowance {
  public:
+  // What a sole allowance shares with those of the same process, and of the same policy.
+  struct Sole {
+    ForwardTime& forward;
+    std::atomic<std::uint64_t>&claimed, &returned;  // units, ever
+  };
   // `ask` tells the coordinator that this resource wants it; called without the lock.
-  Allowance(const Clock& clock, WaitingRoom& room, std::function<void()> ask)
-      : clock_(clock), room_(room), ask_(std::move(ask)) {}
+  Allowance(const Clock& clock, WaitingRoom& room, std::function<void()> ask,
+            std::optional<Sole> sole = std::nullopt)
+      : clock_(clock), room_(room), ask_(std::move(ask)), sole_(sole) {}
 
   // -- for workers
   enum class Taken { granted, refused, waiting };
@@ -167,6 +147,11 @@ class Allowance {
     std::optional<WallTime> more_at;        // when units come free by themselves
   };
   void set(const State& state);
+  // Sole: the limit from here on, and the time, for which it opens a window if
+  // that is another.
+  void open(const Limit& limit, WallTime forward);
+  // The same for one that is not asked yet: the window is opened when it is.
+  void open_when_asked(const Limit& limit);
   struct Summary {
     State state;
     std::size_t waiting = 0;
@@ -191,10 +176,20 @@ class Allowance {
   std::int64_t take_back(const std::shared_ptr<Batch>& batch);
   bool want_ask();
   static void wake(const Woken& woken);
+  // Of a sole allowance:
+  struct Opened {
+    Window window;
+    std::shared_ptr<Batch> batch;
+    std::int64_t used = 0;
+  };
+  void open_window(WallTime forward);
+  void put_in_hand(std::int64_t units);
+  void take_back_unit(const std::shared_ptr<Batch>& batch, bool spent);
 
   const Clock& clock_;
   WaitingRoom& room_;
   const std::function<void()> ask_;
+  const std::optional<Sole> sole_;
 
   mutable std::mutex mutex_;  // guards all below
   Line line_;
@@ -205,6 +200,10 @@ class Allowance {
   std::uint64_t taken_ = 0;
   bool asked_ = false;
   State state_;
+  std::optional<Limit> limit_;  // what it counts by itself; nothing: it has what is brought
+  WallTime opens_at_ = WallTime::max();  // the next window
+  // The one of now first, then what a reload has left that may count again if it is taken back.
+  std::vector<Opened> opened_;
 };
 
 }  // namespace weir

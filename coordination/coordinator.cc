@@ -21,7 +21,8 @@ Coordinator::Coordinator(const Clock& clock, Random& random, Store& store,
       keys_(options_.prefix, options_.replica),
       wake_(std::move(wake)),
       table_(
-          clock, room_, [this](Resource& resource) { asked(resource); }, options_.max_resources),
+          clock, room_, [this](Resource& resource) { asked(resource); }, options_.max_resources,
+          options_.sole ? &forward_ : nullptr),
       leases_(health_, random, clock, Leases::Terms{options_.clock_skew, options_.kept_ttl},
               [this](const std::shared_ptr<LeaseSlot>& slot) { lease_lost(slot); }),
       unrecorded_(std::make_shared<LeaseSlot>()) {
@@ -187,6 +188,14 @@ void Coordinator::inspect(const Policy& policy, std::string_view resource,
                           std::function<void(std::optional<Claims>)> callback) {
   const Instant now = this->now();
   const Limit limit = policy.limit();
+  if (options_.sole && counted_here(limit.mode)) {
+    Claims units;
+    if (const Shared found = table_.peek(policy, resource)) {
+      const std::int64_t used = found->allowance()->summary().state.used;
+      if (used > 0) units.emplace(options_.replica, used);
+    }
+    return callback(std::move(units));
+  }
   const std::string claims =
       keys_.claims_of(policy.name(), resource, limit.mode, window_at(now.wall, limit.window));
   health_.txn(read_txn(claims), [callback = std::move(callback)](Answer<TxnAnswer> answer) {

@@ -42,6 +42,8 @@ struct CoordinatorOptions {
   // How long an in_flight lease lasts without being kept alive.
   std::chrono::seconds kept_ttl{15};
   OnStoreFailure on_store_failure = OnStoreFailure::reject;
+  bool sole = false;  // no other process counts these limits: what this one does not need to claim,
+                      // its allowances have by themselves
 };
 
 // Counts, written by the coordination loop and read by whoever renders metrics.
@@ -141,6 +143,10 @@ class Coordinator {
   bool lets_others_first(Resource& resource, const ClaimFacts& facts, const Instant& now);
   std::shared_ptr<LeaseSlot> lease_for(const Shared& resource, const Instant& now);
   void tell(Resource& resource, const Instant& now);
+  bool counted_by_allowance(const Books& books) const {
+    return options_.sole && counted_here(books.limit.mode);
+  }
+  void see_to_line(Resource& resource, const Allowance::Demand& demand, const Instant& now);
 
   void close_books(Resource& resource);
   std::int64_t withdraw(Resource& resource, Claim& claim, std::int64_t units);

@@ -28,6 +28,7 @@ void Coordinator::turn(const Shared& resource) {
   roll(*resource, now);
   const Allowance::Demand demand = resource->allowance()->look();
   resource->policy().lost += static_cast<std::uint64_t>(demand.lost);
+  if (counted_by_allowance(books)) return see_to_line(*resource, demand, now);
   if (stopping_) {
     for (auto& [number, claim] : books.held) withdraw(*resource, claim, claim.units());
   }
@@ -77,6 +78,14 @@ void Coordinator::roll(Resource& resource, const Instant& now) {
   books.window = window;
   books.claims = keys_.claims_of(resource.policy().name(), resource.name(), limit.mode, window);
   tell(resource, now);
+}
+
+// Who waits where the allowance counts by itself needs no more than to be looked at when a window
+// begins.
+void Coordinator::see_to_line(Resource& resource, const Allowance::Demand& demand,
+                              const Instant& now) {
+  if (demand.waiting > 0) return full(resource, demand, now);
+  resource.books.full = false;
 }
 
 // What was claimed in a window that is over runs out by itself. in_flight has no such end: when a

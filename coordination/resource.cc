@@ -12,11 +12,26 @@ constexpr int kLooks = 32;
 
 }  // namespace
 
+Resource::Resource(Policy& policy, std::string name, const Clock& clock, WaitingRoom& room,
+                   const std::function<void(Resource&)>& ask, ForwardTime* sole)
+    : policy_(policy),
+      name_(std::move(name)),
+      allowance_(
+          clock, room, [this, &ask] { ask(*this); },
+          sole ? std::optional{Allowance::Sole{*sole, policy.claimed, policy.returned}}
+               : std::nullopt) {
+  if (!sole) return;
+  const Limit limit = policy.limit();
+  if (counted_here(limit.mode)) allowance_.open_when_asked(limit);
+}
+
 ResourceTable::ResourceTable(const Clock& clock, WaitingRoom& room,
-                             std::function<void(Resource&)> ask, std::size_t max_resources)
+                             std::function<void(Resource&)> ask, std::size_t max_resources,
+                             ForwardTime* sole)
     : clock_(clock),
       room_(room),
       ask_(std::move(ask)),
+      sole_(sole),
       max_(max_resources),
       shards_(max_resources < kWorthSharding ? 1 : kShards) {}
 
@@ -54,7 +69,7 @@ std::shared_ptr<Resource> ResourceTable::peek(const Policy& policy, std::string_
 
 std::shared_ptr<Resource> ResourceTable::insert(Shard& shard, Policy& policy,
                                                 std::string_view name) {
-  auto resource = std::make_shared<Resource>(policy, std::string{name}, clock_, room_, ask_);
+  auto resource = std::make_shared<Resource>(policy, std::string{name}, clock_, room_, ask_, sole_);
   shard.order.push_front(resource);
   resource->place_ = shard.order.begin();
   shard.by_name.emplace(Name{&policy, resource->name()}, resource->place_);

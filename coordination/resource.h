@@ -45,12 +45,9 @@ class Policy {
 
 class Resource : public std::enable_shared_from_this<Resource> {
  public:
-  // `ask` gets this resource whenever it wants the coordinator.
+  // `ask` gets this resource whenever it wants the coordinator; `sole`, if no other process counts it.
   Resource(Policy& policy, std::string name, const Clock& clock, WaitingRoom& room,
-           const std::function<void(Resource&)>& ask)
-      : policy_(policy),
-        name_(std::move(name)),
-        allowance_(clock, room, [this, &ask] { ask(*this); }) {}
+           const std::function<void(Resource&)>& ask, ForwardTime* sole);
 
   Policy& policy() const { return policy_; }
   const std::string& name() const { return name_; }
@@ -74,8 +71,9 @@ class Resource : public std::enable_shared_from_this<Resource> {
 // resource, so that the limit is never lifted by asking for many names. Any thread.
 class ResourceTable {
  public:
+  // `sole`, if no other process counts them: the time that all of them have together.
   ResourceTable(const Clock& clock, WaitingRoom& room, std::function<void(Resource&)> ask,
-                std::size_t max_resources);
+                std::size_t max_resources, ForwardTime* sole);
 
   std::shared_ptr<Resource> find(Policy& policy, std::string_view name);
   // As find(), but neither makes one nor counts as a use. nullptr: there is none.
@@ -110,6 +108,7 @@ class ResourceTable {
   const Clock& clock_;
   WaitingRoom& room_;
   const std::function<void(Resource&)> ask_;
+  ForwardTime* const sole_;
   std::atomic<std::size_t> max_;
   std::atomic<std::size_t> size_{0};
   std::atomic<std::uint64_t> overflows_{0};

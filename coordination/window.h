@@ -2,6 +2,8 @@
 
 // Windows: intervals of wall time, aligned to UTC, in which units are counted. Pure.
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -33,15 +35,18 @@ std::optional<WallTime> parse_utc(std::string_view text);
 std::string utc_text_ms(WallTime time);
 
 // Wall time that never goes back: a window that is over stays over, whatever happens to the clock.
+// Any thread.
 class ForwardTime {
  public:
   WallTime read(WallTime now) {
-    if (now > latest_) latest_ = now;
-    return latest_;
+    WallTime latest = latest_;
+    while (now > latest && !latest_.compare_exchange_weak(latest, now)) {
+    }
+    return std::max(now, latest);
   }
 
  private:
-  WallTime latest_{};
+  std::atomic<WallTime> latest_{WallTime{}};
 };
 
 }  // namespace weir

@@ -16,6 +16,7 @@ CoordinatorOptions coordinator_options(const CoordinationThread::Options& option
                             .store_timeout = options.store.etcd.timeout,
                             .on_store_failure = options.store.on_store_failure};
   if (embedded(options.store)) {  // one clock, and a store that ends with the process
+    result.sole = true;
     result.clock_skew = std::chrono::seconds{0};
     result.kept_ttl = std::chrono::hours{24 * 365};
   }

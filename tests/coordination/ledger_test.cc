@@ -86,7 +86,7 @@ TEST_F(LedgerTest, ADeletionThatComesLateDoesNotTakeAKeyOfTheSameNameWithIt) {
 }
 
 TEST(LateCopy, OfAClaimWhoseUnitHasGoneBackIsCleared) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 2);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2});
   Limit limit;
   limit.units = 1;
   limit.mode = Mode::in_flight;

@@ -11,8 +11,14 @@ namespace {
 using namespace std::chrono_literals;
 using Requests = VirtualWorld::Requests;
 
-TEST(R1, AfterTheLimitTheNextWaitsForTheBoundaryAndTwoMorePassAtOnce) {
-  VirtualWorld world("2026-11-18T12:00:30Z");
+// What a replica that claims its units and one that is the only one to count them have in common.
+class OneProcess : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Counts, OneProcess, testing::Bool(), [](const auto& is_sole) {
+  return is_sole.param ? "ByItself" : "InTheStore";
+});
+
+TEST_P(OneProcess, R1_AfterTheLimitTheNextWaitsForTheBoundaryAndTwoMorePassAtOnce) {
+  VirtualWorld world("2026-11-18T12:00:30Z", {.sole = GetParam()});
   world.limit(limit_of(3));
   const Requests first = world.requests(3, "/a");
   EXPECT_EQ(started(first), 3);
@@ -26,8 +32,8 @@ TEST(R1, AfterTheLimitTheNextWaitsForTheBoundaryAndTwoMorePassAtOnce) {
   EXPECT_EQ(started(world.requests(3, "/a")), 2);
 }
 
-TEST(R2, ThreePathsGetTenEachPerWindowInTheOrderOfArrival) {
-  VirtualWorld world("2026-11-18T12:00:00Z");
+TEST_P(OneProcess, R2_ThreePathsGetTenEachPerWindowInTheOrderOfArrival) {
+  VirtualWorld world("2026-11-18T12:00:00Z", {.sole = GetParam()});
   world.limit(limit_of(10));
   std::vector<Requests> paths;
   for (const char* path : {"/a", "/b", "/c"}) paths.push_back(world.requests(100, path));
@@ -45,8 +51,8 @@ TEST(R2, ThreePathsGetTenEachPerWindowInTheOrderOfArrival) {
   }
 }
 
-TEST(R3, BothSidesOfABoundaryHaveTheirOwnUnits) {
-  VirtualWorld world("2026-11-18T11:59:59Z");
+TEST_P(OneProcess, R3_BothSidesOfABoundaryHaveTheirOwnUnits) {
+  VirtualWorld world("2026-11-18T11:59:59Z", {.sole = GetParam()});
   world.limit(limit_of(100));
   world.pass(900ms);
   const Requests before = world.requests(100, "/a");
@@ -56,8 +62,8 @@ TEST(R3, BothSidesOfABoundaryHaveTheirOwnUnits) {
   EXPECT_EQ(started(after), 100);
 }
 
-TEST(R4, AUsedUpWindowStaysUsedUp) {
-  VirtualWorld world("2026-11-18T12:00:10Z");
+TEST_P(OneProcess, R4_AUsedUpWindowStaysUsedUp) {
+  VirtualWorld world("2026-11-18T12:00:10Z", {.sole = GetParam()});
   world.limit(limit_of(100));
   EXPECT_EQ(started(world.requests(100, "/a")), 100);
   world.pass(10s);
@@ -68,8 +74,8 @@ TEST(R4, AUsedUpWindowStaysUsedUp) {
   EXPECT_TRUE(late->started());
 }
 
-TEST(R5, FinishingFreesNothingWhereStartsAreCounted) {
-  VirtualWorld world("2026-11-18T12:00:10Z");
+TEST_P(OneProcess, R5_FinishingFreesNothingWhereStartsAreCounted) {
+  VirtualWorld world("2026-11-18T12:00:10Z", {.sole = GetParam()});
   world.limit(limit_of(1));
   const auto first = world.request("/a");
   const auto second = world.request("/a");
@@ -78,8 +84,8 @@ TEST(R5, FinishingFreesNothingWhereStartsAreCounted) {
   EXPECT_FALSE(second->started());
 }
 
-TEST(R5, FinishingFreesAUnitInFlight) {
-  VirtualWorld world("2026-11-18T12:00:10Z");
+TEST_P(OneProcess, R5_FinishingFreesAUnitInFlight) {
+  VirtualWorld world("2026-11-18T12:00:10Z", {.sole = GetParam()});
   world.limit(limit_of(2, Mode::in_flight));
   const Requests requests = world.requests(3, "/a");
   EXPECT_EQ(started(requests), 2);
@@ -90,8 +96,8 @@ TEST(R5, FinishingFreesAUnitInFlight) {
   EXPECT_EQ(started(requests), 3);
 }
 
-TEST(R5, UntilDoneFreesBeforeTheBoundaryAndALateFinishFreesNothing) {
-  VirtualWorld world("2026-11-18T12:00:10Z");
+TEST_P(OneProcess, R5_UntilDoneFreesBeforeTheBoundaryAndALateFinishFreesNothing) {
+  VirtualWorld world("2026-11-18T12:00:10Z", {.sole = GetParam()});
   world.limit(limit_of(2, Mode::until_done));
   Requests requests = world.requests(3, "/a");
   EXPECT_EQ(started(requests), 2);
@@ -107,8 +113,8 @@ TEST(R5, UntilDoneFreesBeforeTheBoundaryAndALateFinishFreesNothing) {
   EXPECT_EQ(started(next), 2) << "a unit of the last window came back into this one";
 }
 
-TEST(R6, TwoHundredAndFiftyTakeThreeWindows) {
-  VirtualWorld world("2026-11-18T12:00:30Z");
+TEST_P(OneProcess, R6_TwoHundredAndFiftyTakeThreeWindows) {
+  VirtualWorld world("2026-11-18T12:00:30Z", {.sole = GetParam()});
   world.limit(limit_of(100));
   const Requests requests = world.requests(250, "/a");
   world.pass(3min);
@@ -120,8 +126,8 @@ TEST(R6, TwoHundredAndFiftyTakeThreeWindows) {
   }
 }
 
-TEST(R8, WhoLeavesTheLineTakesNothingWithThem) {
-  VirtualWorld world("2026-11-18T12:00:30Z");
+TEST_P(OneProcess, R8_WhoLeavesTheLineTakesNothingWithThem) {
+  VirtualWorld world("2026-11-18T12:00:30Z", {.sole = GetParam()});
   world.limit(limit_of(40));
   const Requests used = world.requests(40, "/a");
   const Requests waiting = world.requests(50, "/a");
@@ -130,7 +136,7 @@ TEST(R8, WhoLeavesTheLineTakesNothingWithThem) {
   EXPECT_EQ(started(waiting), 40);
 }
 
-TEST(R9, SecondsToTheBoundaryAreRoundedUp) {
+TEST_P(OneProcess, R9_SecondsToTheBoundaryAreRoundedUp) {
   const auto left = [](std::chrono::milliseconds into) {
     const WallTime now = *parse_utc("2026-11-18T12:00:00Z") + into;
     return seconds_until(window_at(now, 60s).end(), now);
@@ -141,7 +147,7 @@ TEST(R9, SecondsToTheBoundaryAreRoundedUp) {
 }
 
 TEST(R10, TwoReplicasGrantExactlyTheLimitBetweenThem) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 2);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2});
   world.limit(limit_of(100));
   Requests requests;
   for (int i = 0; i < 100; ++i) {
@@ -155,8 +161,8 @@ TEST(R10, TwoReplicasGrantExactlyTheLimitBetweenThem) {
   EXPECT_EQ(started(requests), 200);
 }
 
-TEST(R11, PrefixesOfOneAnotherAreResourcesOfTheirOwn) {
-  VirtualWorld world("2026-11-18T12:00:10Z");
+TEST_P(OneProcess, R11_PrefixesOfOneAnotherAreResourcesOfTheirOwn) {
+  VirtualWorld world("2026-11-18T12:00:10Z", {.sole = GetParam()});
   world.limit(limit_of(1));
   for (const char* path : {"/foo", "/foobar", "/foo/bar", "/foo@bar", "/foo/2019-05-03T10:00:00"}) {
     EXPECT_TRUE(world.request(path)->started()) << path;
@@ -165,7 +171,7 @@ TEST(R11, PrefixesOfOneAnotherAreResourcesOfTheirOwn) {
 }
 
 TEST(R12, AThousandConflictsLeaveNoLeaseBehind) {
-  VirtualWorld world("2026-11-18T12:00:00Z", 3);
+  VirtualWorld world("2026-11-18T12:00:00Z", {.replicas = 3});
   world.limit(limit_of(1000));
   Requests requests;
   for (int i = 0; i < 1000; ++i) requests.push_back(world.ask("/a", i % 3));
@@ -177,8 +183,8 @@ TEST(R12, AThousandConflictsLeaveNoLeaseBehind) {
   EXPECT_TRUE(world.keys().empty());
 }
 
-TEST(R14, AnActivePathKeepsItsCountHoweverManyOthersAreAskedFor) {
-  VirtualWorld world("2026-11-18T12:00:00Z", 1, 100);
+TEST_P(OneProcess, R14_AnActivePathKeepsItsCountHoweverManyOthersAreAskedFor) {
+  VirtualWorld world("2026-11-18T12:00:00Z", {.max_resources = 100, .sole = GetParam()});
   Limit limit = limit_of(2);
   world.replica().configure({{"default", limit}}, 100, 1000);
   EXPECT_EQ(started(world.requests(2, "/active")), 2);
@@ -193,8 +199,8 @@ TEST(R14, AnActivePathKeepsItsCountHoweverManyOthersAreAskedFor) {
   EXPECT_TRUE(world.request("/new")->started()) << "idle names make room";
 }
 
-TEST(R15, AClockSetBackGrantsNothingOfAUsedUpWindow) {
-  VirtualWorld world("2026-11-18T12:05:10Z");
+TEST_P(OneProcess, R15_AClockSetBackGrantsNothingOfAUsedUpWindow) {
+  VirtualWorld world("2026-11-18T12:05:10Z", {.sole = GetParam()});
   world.limit(limit_of(10));
   EXPECT_EQ(started(world.requests(10, "/a")), 10);
   world.clock.set_wall(world.clock.wall_now() - 90s);
@@ -206,8 +212,8 @@ TEST(R15, AClockSetBackGrantsNothingOfAUsedUpWindow) {
   EXPECT_EQ(started(late), 10);
 }
 
-TEST(Windows, AClockSetForwardBeginsTheNextAtOnce) {
-  VirtualWorld world("2026-11-18T12:05:10Z");
+TEST_P(OneProcess, WindowsAClockSetForwardBeginsTheNextAtOnce) {
+  VirtualWorld world("2026-11-18T12:05:10Z", {.sole = GetParam()});
   world.limit(limit_of(1));
   world.request("/a");
   const auto waiting = world.request("/a");
@@ -236,7 +242,7 @@ TEST(Sliding, NearlyAllOfTheLimitIsUsed) {
 }
 
 TEST(InFlight, ALongOneKeepsItsUnitWhileTheLeaseIsKeptAlive) {
-  VirtualWorld world("2026-11-18T12:00:30Z", 2);
+  VirtualWorld world("2026-11-18T12:00:30Z", {.replicas = 2});
   world.limit(limit_of(1, Mode::in_flight));
   const auto served = world.request("/a", 0);
   const auto waiting = world.request("/a", 1);
@@ -249,7 +255,7 @@ TEST(InFlight, ALongOneKeepsItsUnitWhileTheLeaseIsKeptAlive) {
 }
 
 TEST(InFlight, ALimitWithManyUnitsToAClaimIsSharedToo) {
-  VirtualWorld world("2026-11-18T12:00:30Z", 2);
+  VirtualWorld world("2026-11-18T12:00:30Z", {.replicas = 2});
   world.limit(limit_of(1000, Mode::in_flight));
   const Requests one = world.requests(1000, "/a", 0);
   EXPECT_GE(started(one), 500) << "its share at once,";
@@ -262,8 +268,8 @@ TEST(InFlight, ALimitWithManyUnitsToAClaimIsSharedToo) {
   EXPECT_EQ(started(two), 10);
 }
 
-TEST(Impatient, IsToldAtOnceThatNoneIsFree) {
-  VirtualWorld world("2026-11-18T12:00:30Z");
+TEST_P(OneProcess, ImpatientIsToldAtOnceThatNoneIsFree) {
+  VirtualWorld world("2026-11-18T12:00:30Z", {.sole = GetParam()});
   world.limit(limit_of(1));
   EXPECT_TRUE(world.request("/a", 0, "", false)->started());
   EXPECT_EQ(world.request("/a", 0, "", false)->refusal(), Refusal::limit);
@@ -272,8 +278,8 @@ TEST(Impatient, IsToldAtOnceThatNoneIsFree) {
   EXPECT_TRUE(world.request("/a", 0, "", false)->started());
 }
 
-TEST(Fair, ATenantNewToTheLineIsServedWithinOneRound) {
-  VirtualWorld world("2026-11-18T12:00:30Z");
+TEST_P(OneProcess, FairATenantNewToTheLineIsServedWithinOneRound) {
+  VirtualWorld world("2026-11-18T12:00:30Z", {.sole = GetParam()});
   Limit limit = limit_of(2);
   limit.queue = Queue::fair;
   world.limit(limit);
@@ -287,7 +293,7 @@ TEST(Fair, ATenantNewToTheLineIsServedWithinOneRound) {
 }
 
 TEST(Full, ResourcesCostNothing) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 2);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2});
   world.limit(limit_of(10));
   const Requests used = world.requests(10, "/a", 0);
   world.pass(100ms);
@@ -301,7 +307,7 @@ TEST(Full, ResourcesCostNothing) {
 }
 
 TEST(Full, AClaimDeletedByHandComesBackToTheLine) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 2);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2});
   world.limit(limit_of(10));
   const Requests used = world.requests(10, "/a", 0);
   const auto waiting = world.request("/a", 1);
@@ -311,8 +317,8 @@ TEST(Full, AClaimDeletedByHandComesBackToTheLine) {
   EXPECT_TRUE(waiting->started());
 }
 
-TEST(Reload, ALimitRaisedOrLoweredHoldsInTheSameWindow) {
-  VirtualWorld world("2026-11-18T12:00:10Z");
+TEST_P(OneProcess, ReloadALimitRaisedOrLoweredHoldsInTheSameWindow) {
+  VirtualWorld world("2026-11-18T12:00:10Z", {.sole = GetParam()});
   world.limit(limit_of(5));
   const Requests requests = world.requests(20, "/a");
   EXPECT_EQ(started(requests), 5);
@@ -360,8 +366,8 @@ TEST(Stopping, ReturnsWhatWasNeverSpentAndNothingElse) {
   EXPECT_EQ(claimed, 40);
 }
 
-TEST(Draining, RefusesThoseInLineAndWhoWouldJoinIt) {
-  VirtualWorld world("2026-11-18T12:00:10Z");
+TEST_P(OneProcess, DrainingRefusesThoseInLineAndWhoWouldJoinIt) {
+  VirtualWorld world("2026-11-18T12:00:10Z", {.sole = GetParam()});
   world.limit(limit_of(1));
   const Requests requests = world.requests(3, "/a");
   world.replica().drain();
@@ -370,8 +376,8 @@ TEST(Draining, RefusesThoseInLineAndWhoWouldJoinIt) {
   EXPECT_EQ(world.request("/a")->refusal(), Refusal::draining);
 }
 
-TEST(Draining, ServesThoseWhoNeedNoMoreThanAClaim) {
-  VirtualWorld world("2026-11-18T12:00:10Z");
+TEST_P(OneProcess, DrainingServesThoseWhoNeedNoMoreThanAClaim) {
+  VirtualWorld world("2026-11-18T12:00:10Z", {.sole = GetParam()});
   world.limit(limit_of(2));
   const auto asked = world.ask("/a");
   world.replica().drain();

@@ -10,6 +10,12 @@ namespace {
 using namespace std::chrono_literals;
 using Requests = VirtualWorld::Requests;
 
+// What a replica that claims its units and one that is the only one to count them have in common.
+class ReloadedProcess : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Counts, ReloadedProcess, testing::Bool(), [](const auto& is_sole) {
+  return is_sole.param ? "ByItself" : "InTheStore";
+});
+
 // Ends those that run, one after another; those who wait take their place.
 int most_at_once(VirtualWorld& world, Requests& running, int ends) {
   int most = 0;
@@ -27,23 +33,26 @@ int most_at_once(VirtualWorld& world, Requests& running, int ends) {
   return most;
 }
 
-class LoweredLimit : public testing::TestWithParam<Mode> {};
+class LoweredLimit : public testing::TestWithParam<std::tuple<Mode, bool>> {};
 
 TEST_P(LoweredLimit, IsReachedAsRequestsEnd) {
-  VirtualWorld world("2026-11-18T12:00:01Z");
-  world.limit(limit_of(50, GetParam()));
+  const auto [mode, sole] = GetParam();
+  VirtualWorld world("2026-11-18T12:00:01Z", {.sole = sole});
+  world.limit(limit_of(50, mode));
   Requests requests = world.requests(150, "/a");
   ASSERT_EQ(started(requests), 50);
-  world.limit(limit_of(5, GetParam()));
+  world.limit(limit_of(5, mode));
   world.pass(1s);
   most_at_once(world, requests, 60);  // the first ones were let through before
   EXPECT_EQ(most_at_once(world, requests, 20), 5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, LoweredLimit, testing::Values(Mode::in_flight, Mode::until_done));
+INSTANTIATE_TEST_SUITE_P(Modes, LoweredLimit,
+                         testing::Combine(testing::Values(Mode::in_flight, Mode::until_done),
+                                          testing::Bool()));
 
-TEST(LoweredLimitStarted, UnitsInHandAreNotSpent) {
-  VirtualWorld world("2026-11-18T12:00:01Z");
+TEST_P(ReloadedProcess, LoweredLimitStartedUnitsInHandAreNotSpent) {
+  VirtualWorld world("2026-11-18T12:00:01Z", {.sole = GetParam()});
   world.limit(limit_of(10'000));
   Requests all;
   for (int i = 0; i < 200; ++i) {
@@ -55,8 +64,8 @@ TEST(LoweredLimitStarted, UnitsInHandAreNotSpent) {
   EXPECT_EQ(started(world.requests(100, "/a")), 0);
 }
 
-TEST(ReloadedWindow, WhatWasUsedStaysUsedWhenTheOldOneComesBack) {
-  VirtualWorld world("2026-11-18T12:10:00Z");
+TEST_P(ReloadedProcess, ReloadedWindowWhatWasUsedStaysUsedWhenTheOldOneComesBack) {
+  VirtualWorld world("2026-11-18T12:10:00Z", {.sole = GetParam()});
   const Limit hourly = limit_of(5, Mode::started, 3600s);
   world.limit(hourly);
   ASSERT_EQ(started(world.requests(7, "/a")), 5);
@@ -72,8 +81,8 @@ TEST(ReloadedWindow, WhatWasUsedStaysUsedWhenTheOldOneComesBack) {
   }
 }
 
-TEST(ReloadedMode, RequestsInFlightAreStillCountedWhenTheModeComesBack) {
-  VirtualWorld world("2026-11-18T12:10:00Z");
+TEST_P(ReloadedProcess, ReloadedModeRequestsInFlightAreStillCountedWhenTheModeComesBack) {
+  VirtualWorld world("2026-11-18T12:10:00Z", {.sole = GetParam()});
   world.limit(limit_of(2, Mode::in_flight));
   Requests running = world.requests(1, "/a");
   world.limit(limit_of(2));
@@ -98,8 +107,8 @@ TEST(ReloadedMode, RequestsThatEndMeanwhileGiveTheirUnitBack) {
   EXPECT_TRUE(world.keys("/weir/v1/claims/default:/a@in_flight/").empty());
 }
 
-TEST(Forgetting, NamesThatStayDoNotKeepOthersFromBeingForgotten) {
-  VirtualWorld world("2026-11-18T12:00:00Z", 1, 100);
+TEST_P(ReloadedProcess, ForgettingNamesThatStayDoNotKeepOthersFromBeingForgotten) {
+  VirtualWorld world("2026-11-18T12:00:00Z", {.max_resources = 100, .sole = GetParam()});
   for (auto* policy : {"long", "short"}) world.replica().policy(policy);
   world.replica().configure(
       {{"long", limit_of(1, Mode::started, 86400s)}, {"short", limit_of(1, Mode::started, 1s)}},
@@ -119,8 +128,8 @@ TEST(Forgetting, NamesThatStayDoNotKeepOthersFromBeingForgotten) {
   EXPECT_LE(world.replica().resources().overflows(), 20u) << "of 640";
 }
 
-TEST(MaxWaiting, DoesNotCountTheRoundTripOfAClaim) {
-  VirtualWorld world("2026-11-18T12:00:00Z");
+TEST_P(ReloadedProcess, MaxWaitingDoesNotCountTheRoundTripOfAClaim) {
+  VirtualWorld world("2026-11-18T12:00:00Z", {.sole = GetParam()});
   world.limit(limit_of(100));
   world.replica().configure({{"default", limit_of(100)}}, 1000, 1);
   Requests requests;
@@ -129,8 +138,8 @@ TEST(MaxWaiting, DoesNotCountTheRoundTripOfAClaim) {
   EXPECT_EQ(started(requests), 80);
 }
 
-TEST(MaxWaiting, TurnsTheLastOnesAwayOnceItIsKnownThatTheyHaveToWait) {
-  VirtualWorld world("2026-11-18T12:00:00Z");
+TEST_P(ReloadedProcess, MaxWaitingTurnsTheLastOnesAwayOnceItIsKnownThatTheyHaveToWait) {
+  VirtualWorld world("2026-11-18T12:00:00Z", {.sole = GetParam()});
   world.replica().configure({{"default", limit_of(10)}}, 1000, 3);
   Requests requests;
   for (int i = 0; i < 20; ++i) requests.push_back(world.ask("/a"));

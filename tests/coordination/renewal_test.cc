@@ -166,7 +166,7 @@ TEST(Disorder, OfLateCopiesNeverBringsMoreIntoTheStoreThanTheLimit) {
 }
 
 TEST(Renewal, KeepsTheKeysAndDisturbsNobody) {
-  VirtualWorld world("2026-11-18T12:00:30Z", 2);
+  VirtualWorld world("2026-11-18T12:00:30Z", {.replicas = 2});
   world.limit(limit_of(10, Mode::sliding, 10s));
   VirtualWorld::Requests ours = world.requests(20, "/a", 0);
   VirtualWorld::Requests theirs = world.requests(20, "/a", 1);

@@ -77,7 +77,7 @@ TEST(StoreAway, IsAskedByOneHoweverManyResourcesThereAre) {
 }
 
 TEST(Share, BeginsWithTheNextWindowAndGivesEachItsPart) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 3, 1000, OnStoreFailure::share);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 3, .on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(100));
   const auto before = at_all(world, 3, 40);
   world.pass(1s);
@@ -95,7 +95,7 @@ TEST(Share, BeginsWithTheNextWindowAndGivesEachItsPart) {
 }
 
 TEST(Share, LastsToTheEndOfTheWindowInWhichTheStoreCameBack) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 2, 1000, OnStoreFailure::share);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2, .on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(10));
   ASSERT_EQ(started(world.requests(1, "/a", 0)), 1);
   ASSERT_EQ(started(world.requests(1, "/a", 1)), 1);
@@ -114,7 +114,7 @@ TEST(Share, LastsToTheEndOfTheWindowInWhichTheStoreCameBack) {
 }
 
 TEST(Share, OfNobodyKnowsHowManyIsNothing) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 1, 1000, OnStoreFailure::share);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(10));
   world.replica().set_replicas({});
   world.cut_all();
@@ -124,7 +124,7 @@ TEST(Share, OfNobodyKnowsHowManyIsNothing) {
 }
 
 TEST(Share, OfAFewUnitsAmongManyRejectsWhereNothingIsLeft) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 3, 1000, OnStoreFailure::share);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 3, .on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(2));
   world.cut_all();
   const auto waiting = at_all(world, 3, 3);
@@ -134,7 +134,7 @@ TEST(Share, OfAFewUnitsAmongManyRejectsWhereNothingIsLeft) {
 }
 
 TEST(Share, OfSlidingBeginsAWindowLaterAndComesBackEachWindow) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 2, 1000, OnStoreFailure::share);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2, .on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(10, Mode::sliding, 10s));
   const auto before = at_all(world, 2, 5);
   ASSERT_EQ(started_at_each(before), (std::vector{5, 5}));
@@ -160,7 +160,7 @@ TEST(Share, OfSlidingBeginsAWindowLaterAndComesBackEachWindow) {
 }
 
 TEST(Share, OfInFlightCountsWhatIsBeingServed) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 2, 1000, OnStoreFailure::share);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2, .on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(10, Mode::in_flight));
   Requests long_ones = world.requests(3, "/a", 0);
   ASSERT_EQ(started(long_ones), 3);
@@ -183,7 +183,7 @@ TEST(Share, OfInFlightCountsWhatIsBeingServed) {
 }
 
 TEST(Allow, PassesEverythingWhileTheStoreIsAwayAndNothingMoreThanTheLimitAfter) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 1, 1000, OnStoreFailure::allow);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.on_store_failure = OnStoreFailure::allow});
   world.limit(limit_of(10));
   ASSERT_EQ(started(world.requests(12, "/a")), 10);
   world.cut_all();
@@ -200,7 +200,7 @@ TEST(Allow, PassesEverythingWhileTheStoreIsAwayAndNothingMoreThanTheLimitAfter) 
 }
 
 TEST(Replaced, NothingIsClaimedInAWindowThatTheChangeLiesIn) {
-  VirtualWorld world("2026-11-18T12:00:10Z", 2);
+  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2});
   world.limit(limit_of(10));
   const Requests before = world.requests(7, "/a", 0);
   world.pass(100ms);

@@ -133,20 +133,28 @@ class VirtualWorld {
  public:
   using Requests = std::vector<std::unique_ptr<Request>>;
 
+  struct Options {
+    int replicas = 1;
+    std::size_t max_resources = 1000;
+    OnStoreFailure on_store_failure = OnStoreFailure::reject;
+    bool sole = false;  // the one replica is all that ever counts
+  };
+
   // "2026-11-18T12:00:30Z"
-  explicit VirtualWorld(std::string_view begin, int replicas = 1, std::size_t max_resources = 1000,
-                        OnStoreFailure on_store_failure = OnStoreFailure::reject) {
+  explicit VirtualWorld(std::string_view begin) : VirtualWorld(begin, Options{}) {}
+  VirtualWorld(std::string_view begin, const Options& options) {
     clock.set_wall(*parse_utc(begin));
     std::vector<std::string> names;
-    for (int i = 0; i < replicas; ++i) names.push_back("r" + std::to_string(i + 1));
-    for (int i = 0; i < replicas; ++i) {
+    for (int i = 0; i < options.replicas; ++i) names.push_back("r" + std::to_string(i + 1));
+    for (int i = 0; i < options.replicas; ++i) {
       randoms_.emplace_back(17 + i);
       ways_.emplace_back(store);
       replicas_.push_back(std::make_unique<Coordinator>(
           clock, randoms_.back(), ways_.back(),
           CoordinatorOptions{.replica = names[static_cast<std::size_t>(i)],
-                             .max_resources = max_resources,
-                             .on_store_failure = on_store_failure},
+                             .max_resources = options.max_resources,
+                             .on_store_failure = options.on_store_failure,
+                             .sole = options.sole},
           [this] { woken_ = true; }));
       replicas_.back()->set_replicas(names);
     }

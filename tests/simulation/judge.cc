@@ -53,6 +53,11 @@ std::int64_t Judge::used(const std::string& range) const {
   return found == ranges_.end() ? 0 : found->second.used;
 }
 
+std::int64_t Judge::counted(const std::string& range) const {
+  const auto found = ranges_.find(range);
+  return found == ranges_.end() ? 0 : found->second.counted;
+}
+
 std::int64_t Judge::in_flight() const {
   std::int64_t units = 0;
   for (const auto& [name, range] : ranges_) {
@@ -179,6 +184,15 @@ std::uint64_t Judge::arrived(const Arrival& arrival) {
   const std::uint64_t number = ++arrivals_;
   note(hash_of(arrival.range) ^ arrival.claim);
   Range& range = ranges_[arrival.range];
+  if (arrival.sole) {
+    if (range.counted == 0) range.most = 0;
+    range.most = std::max(range.most, arrival.most);
+    if (comes_back(arrival.mode)) served_.emplace(number, Served{arrival.range, 0, 0, false});
+    if (++range.counted >= range.most) range.full_at = events_.now();
+    ++range.by_lease[0].counted;
+    check_counts(arrival, range);
+    return number;
+  }
   if (arrival.mode == Mode::sliding) forget_old(range, arrival.window);
   const std::int64_t of_claim = ++by_claim_[arrival.claim];
   if (of_claim > arrival.claim_units) {

@@ -44,7 +44,8 @@ struct Arrival {
   std::int64_t claim_units = 0;  // what the replica holds of it
   seconds window{0};
   WallTime clock;         // the replica's
-  std::int64_t most = 0;  // sliding: the highest limit that held within a window from here
+  std::int64_t most = 0;  // sliding and sole: the highest limit that it may have been let in by
+  bool sole = false;      // on a unit that the store knows nothing of: lease and claim say nothing
 };
 
 class Judge {
@@ -55,6 +56,7 @@ class Judge {
   void set_cause(Cause cause) { cause_ = cause; }
   void on_revision(Revision revision, std::span<const WatchEvent> events);
   std::int64_t used(const std::string& range) const;
+  std::int64_t counted(const std::string& range) const;  // arrivals
   // When all of its units were claimed for the last time.
   SteadyTime full_at(const std::string& range) const;
   std::size_t keys() const { return keys_.size(); }

@@ -60,10 +60,19 @@ void add_faults(Plan& plan, Dice& dice) {
              some_gap(dice), some_gap(dice), some_gap(dice)};
   plan.slow_sends = some_chance(dice);
   plan.skew = dice.chance(0.7) ? dice.between(Duration{0}, seconds{15}) : Duration{0};
-  // leases.h promises for clocks that differ by up to 40 s, and for one process whose own clock is
-  // set back however far: that of a replica that is alone, and is never started again, by 90 s.
-  const bool one_process = plan.replicas == 1 && mishaps.crash == Duration{0};
+}
+
+// leases.h promises for clocks that differ by up to 40 s, and for one process whose own clock is set
+// back however far: that of a replica that is alone, and is never started again, by 90 s.
+void set_clocks_back(Plan& plan) {
+  const bool one_process = plan.replicas == 1 && plan.mishaps.crash == Duration{0};
   plan.back = one_process ? plan.skew + seconds{90} : plan.skew;
+}
+
+void make_sole(Plan& plan) {
+  plan.sole = plan.embedded = true;
+  plan.replicas = 1;
+  plan.mishaps.crash = {};
 }
 
 }  // namespace
@@ -92,6 +101,8 @@ Plan make_plan(std::uint64_t seed, Bug bug) {
     plan.limit_changes.emplace_back(dice.between(Duration{0}, plan.faults_for),
                                     static_cast<int>(dice.between(0, rules - 1)));
   }
+  if (dice.chance(0.1)) make_sole(plan);
+  if (plan.faults) set_clocks_back(plan);
   if (bug == Bug::clocks_far_apart) plan.skew = plan.back = seconds{90};
   return plan;
 }

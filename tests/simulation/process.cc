@@ -63,7 +63,8 @@ Process::Process(Shared& shared, const Limits& limits, Reached& reached, int rep
       std::make_unique<Coordinator>(clock_, core_dice_, store_,
                                     CoordinatorOptions{.replica = "w" + std::to_string(replica),
                                                        .max_resources = shared.plan.max_resources,
-                                                       .store_timeout = kTimeout},
+                                                       .store_timeout = kTimeout,
+                                                       .sole = shared.plan.sole},
                                     [this] { wake(); });
   const auto place = static_cast<std::size_t>(replica);
   if (place < shared.plan.distances.size()) store_.set_distance(shared.plan.distances[place]);

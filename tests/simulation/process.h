@@ -88,6 +88,7 @@ class Process {
   static void step_out(Line& line, const Request& request);
   void send(Requests::iterator request);
   void record(Request& request);
+  void record_sole(Request& request, const Batch& batch, const Limit& limit);
   void finish(Requests::iterator request);
   void leave(Requests::iterator request);
   void inspect_line(Line& line);

@@ -24,6 +24,8 @@ constexpr seconds kInHand{2};
 // A lease may be spent from for at most this long after it was lost: its fence stands at 12 s from
 // the sending of the last keepalive that succeeded.
 constexpr seconds kFenced{12};
+// A grant may be sent so much later: a slow sender's process was paused.
+constexpr seconds kHeldBack{40};
 // And for how long nobody at all may be served when others wait.
 constexpr seconds kNoProgress{60};
 
@@ -181,6 +183,7 @@ void Process::record(Request& request) {
   const auto claim = books.held.find(batch->claim);
   ++reached_.arrivals;
   const Limit& limit = limits_.now(request.rule);
+  if (batch->sole) return record_sole(request, *batch, limit);
   if (claim == books.held.end() || claim->second.keys.empty()) {
     if (shared_.bug == Bug::sent_without_a_look) return;  // its window is no longer known
     return shared_.judge.fail("not_covered",
@@ -209,6 +212,18 @@ void Process::record(Request& request) {
       shared_.events.now() > request.since) {
     ++reached_.rolled_with_waiters;
   }
+}
+
+void Process::record_sole(Request& request, const Batch& batch, const Limit& limit) {
+  Arrival arrival;
+  arrival.range = request.resource->policy().name() + ":" + request.resource->name() + "@";
+  arrival.range += aligned(batch.mode) ? utc_text(batch.window_end - limit.window) : "in_flight";
+  arrival.mode = batch.mode;
+  arrival.window = limit.window;
+  arrival.clock = clock_.wall_now();
+  arrival.most = limits_.most_since(request.rule, shared_.events.now() - kHeldBack);
+  arrival.sole = true;
+  request.arrivals.push_back(shared_.judge.arrived(arrival));
 }
 
 void Process::finish(Requests::iterator request) {
@@ -266,7 +281,11 @@ void Process::inspect_line(Line& line) {
   // for ever: those who wait, wait for the next.
   const bool held_up =
       aligned(limit.mode) && clock_.wall_now() < window_at(set_back_at_, limit.window).end();
-  const bool free = !held_up && shared_.judge.used(range_of(*line.resource, limit)) < limit.units;
+  const std::string range = range_of(*line.resource, limit);
+  const bool by_arrivals = shared_.plan.sole && counted_here(limit.mode);
+  const std::int64_t used =
+      by_arrivals ? shared_.judge.counted(range) : shared_.judge.used(range);
+  const bool free = !held_up && used < limit.units;
   const auto lasts = [now](std::optional<SteadyTime>& since, bool is, seconds bound) {
     if (!is) {
       since.reset();
@@ -280,7 +299,7 @@ void Process::inspect_line(Line& line) {
   // One who came later has waited for less long than the unit was free.
   if (first.since + kFree > now) line.free_since.reset();
   // Other units, one after another, may be free for a moment each.
-  const SteadyTime full_at = shared_.judge.full_at(range_of(*line.resource, limit));
+  const SteadyTime full_at = shared_.judge.full_at(range);
   if (line.free_since && full_at > *line.free_since) line.free_since = full_at;
   if (lasts(line.free_since, free, kFree)) {
     shared_.judge.fail("waits_while_free", where);
