@@ -188,7 +188,7 @@ void Coordinator::inspect(const Policy& policy, std::string_view resource,
                           std::function<void(std::optional<Claims>)> callback) {
   const Instant now = this->now();
   const Limit limit = policy.limit();
-  if (options_.sole && counted_here(limit.mode)) {
+  if (counts_here(limit.mode)) {
     Claims units;
     if (const Shared found = table_.peek(policy, resource)) {
       const std::int64_t used = found->allowance()->summary().state.used;

@@ -2,7 +2,8 @@
 
 // Keeps every resource of this replica supplied with units, and no more than the limit allows over
 // all replicas. Workers find a resource and take from its allowance; whatever they find missing is
-// claimed here, by one transaction at a time for each resource.
+// claimed here, by one transaction at a time for each resource; but for limits that nobody else
+// counts, whose allowances need it only to tell those in line when a window begins.
 //
 // Owned by the coordination loop. The functions marked so may be called from any thread.
 
@@ -90,6 +91,8 @@ class Coordinator {
   const ResourceTable& resources() const { return table_; }
   std::chrono::duration<double> degraded() const;  // for how long it has been without the store
   ResourceView view(Resource& resource) const;
+  // Whether units of such a limit are counted by their allowances alone, and never claimed.
+  bool counts_here(Mode mode) const { return options_.sole && counted_here(mode); }
 
   // -- the coordination loop
   // Limits of rules, by name; those not named stay. Hold from the next claim on.
@@ -143,9 +146,6 @@ class Coordinator {
   bool lets_others_first(Resource& resource, const ClaimFacts& facts, const Instant& now);
   std::shared_ptr<LeaseSlot> lease_for(const Shared& resource, const Instant& now);
   void tell(Resource& resource, const Instant& now);
-  bool counted_by_allowance(const Books& books) const {
-    return options_.sole && counted_here(books.limit.mode);
-  }
   void see_to_line(Resource& resource, const Allowance::Demand& demand, const Instant& now);
 
   void close_books(Resource& resource);

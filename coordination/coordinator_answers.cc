@@ -214,7 +214,7 @@ SteadyTime::duration Coordinator::backoff(int tries) {
 
 void Coordinator::tell(Resource& resource, const Instant& now) {
   const Books& books = resource.books;
-  if (counted_by_allowance(books)) return resource.allowance()->open(books.limit, now.wall);
+  if (counts_here(books.limit.mode)) return resource.allowance()->open(books.limit, now.wall);
   Allowance::State state;
   state.mode = books.limit.mode;
   state.window = books.window;

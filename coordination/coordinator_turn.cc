@@ -28,7 +28,7 @@ void Coordinator::turn(const Shared& resource) {
   roll(*resource, now);
   const Allowance::Demand demand = resource->allowance()->look();
   resource->policy().lost += static_cast<std::uint64_t>(demand.lost);
-  if (counted_by_allowance(books)) return see_to_line(*resource, demand, now);
+  if (counts_here(books.limit.mode)) return see_to_line(*resource, demand, now);
   if (stopping_) {
     for (auto& [number, claim] : books.held) withdraw(*resource, claim, claim.units());
   }

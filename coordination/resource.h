@@ -45,7 +45,8 @@ class Policy {
 
 class Resource : public std::enable_shared_from_this<Resource> {
  public:
-  // `ask` gets this resource whenever it wants the coordinator; `sole`, if no other process counts it.
+  // `ask` gets this resource whenever it wants the coordinator; `sole`, if no other process
+  // counts it.
   Resource(Policy& policy, std::string name, const Clock& clock, WaitingRoom& room,
            const std::function<void(Resource&)>& ask, ForwardTime* sole);
 

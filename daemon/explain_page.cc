@@ -152,6 +152,7 @@ UnitFacts ExplainPage::look_up(const Rule& rule, const std::string& resource,
   Coordinator& coordinator = coordination_.coordinator();
   UnitFacts facts{.limit = rule.limit};
   facts.store_needed = config.coordination.on_store_failure == OnStoreFailure::reject;
+  facts.counted_here = coordinator.counts_here(rule.limit.mode);
   const Policy& policy = coordinator.policy(rule.name);
   facts.units = policy.limit().units;
   if (const auto found = coordinator.resources().peek(policy, resource)) {

@@ -35,7 +35,10 @@ Prospect at_the_line(const ProspectFacts& facts, const Instant& now) {
                                             : !facts.units.claimed && facts.units.store_needed;
   if (facts.draining && (usage.full || store_down)) return refused(Denial::draining);
   if (store_down) return refused(Denial::store_unavailable);
-  if (!usage.full && usage.waiting == 0) return {.what = What::claim};
+  if (!usage.full && usage.waiting == 0) {
+    if (facts.units.counted_here) return {.because = "a unit is free"};
+    return {.what = What::claim};
+  }
   if (usage.full && limit.wait == milliseconds{0}) return refused(Denial::limit);
   if (usage.full && facts.room_full) return refused(Denial::queue_full);
   return {.what = What::wait,

@@ -27,6 +27,7 @@ struct UnitFacts {
   Allowance::Summary summary{};           // if so
   std::optional<std::int64_t> claimed{};  // by all replicas; nothing: the store does not say
   bool store_needed = true;               // without the store nobody passes
+  bool counted_here = false;              // by this process alone, which claims nothing
 };
 
 // The same, for the window that is running.

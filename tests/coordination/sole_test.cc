@@ -105,8 +105,8 @@ TEST(SoleProcess, KeepsToTheLimitInEveryWindowUnderManyThreads) {
   WaitingRoom room;
   ForwardTime forward;
   std::atomic<std::uint64_t> claimed{0}, returned{0};
-  const auto allowance = std::make_shared<Allowance>(
-      clock, room, [] {}, Allowance::Sole{forward, claimed, returned});
+  const auto allowance =
+      std::make_shared<Allowance>(clock, room, [] {}, Allowance::Sole{forward, claimed, returned});
   allowance->open_when_asked(limit_of(limit, Mode::started, 1s));
   std::atomic<bool> over{false};
   std::array<std::atomic<int>, windows + 1> spent{};

@@ -77,7 +77,8 @@ TEST(StoreAway, IsAskedByOneHoweverManyResourcesThereAre) {
 }
 
 TEST(Share, BeginsWithTheNextWindowAndGivesEachItsPart) {
-  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 3, .on_store_failure = OnStoreFailure::share});
+  VirtualWorld world("2026-11-18T12:00:10Z",
+                     {.replicas = 3, .on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(100));
   const auto before = at_all(world, 3, 40);
   world.pass(1s);
@@ -95,7 +96,8 @@ TEST(Share, BeginsWithTheNextWindowAndGivesEachItsPart) {
 }
 
 TEST(Share, LastsToTheEndOfTheWindowInWhichTheStoreCameBack) {
-  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2, .on_store_failure = OnStoreFailure::share});
+  VirtualWorld world("2026-11-18T12:00:10Z",
+                     {.replicas = 2, .on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(10));
   ASSERT_EQ(started(world.requests(1, "/a", 0)), 1);
   ASSERT_EQ(started(world.requests(1, "/a", 1)), 1);
@@ -124,7 +126,8 @@ TEST(Share, OfNobodyKnowsHowManyIsNothing) {
 }
 
 TEST(Share, OfAFewUnitsAmongManyRejectsWhereNothingIsLeft) {
-  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 3, .on_store_failure = OnStoreFailure::share});
+  VirtualWorld world("2026-11-18T12:00:10Z",
+                     {.replicas = 3, .on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(2));
   world.cut_all();
   const auto waiting = at_all(world, 3, 3);
@@ -134,7 +137,8 @@ TEST(Share, OfAFewUnitsAmongManyRejectsWhereNothingIsLeft) {
 }
 
 TEST(Share, OfSlidingBeginsAWindowLaterAndComesBackEachWindow) {
-  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2, .on_store_failure = OnStoreFailure::share});
+  VirtualWorld world("2026-11-18T12:00:10Z",
+                     {.replicas = 2, .on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(10, Mode::sliding, 10s));
   const auto before = at_all(world, 2, 5);
   ASSERT_EQ(started_at_each(before), (std::vector{5, 5}));
@@ -160,7 +164,8 @@ TEST(Share, OfSlidingBeginsAWindowLaterAndComesBackEachWindow) {
 }
 
 TEST(Share, OfInFlightCountsWhatIsBeingServed) {
-  VirtualWorld world("2026-11-18T12:00:10Z", {.replicas = 2, .on_store_failure = OnStoreFailure::share});
+  VirtualWorld world("2026-11-18T12:00:10Z",
+                     {.replicas = 2, .on_store_failure = OnStoreFailure::share});
   world.limit(limit_of(10, Mode::in_flight));
   Requests long_ones = world.requests(3, "/a", 0);
   ASSERT_EQ(started(long_ones), 3);

@@ -54,6 +54,14 @@ TEST(Prospect, ButNotAheadOfThoseInLine) {
 
 TEST(Prospect, WhereUnitsAreLeftOneIsClaimed) { EXPECT_EQ(ask(untouched()).what, What::claim); }
 
+TEST(Prospect, NothingIsClaimedWhereNobodyElseCounts) {
+  ProspectFacts facts = untouched();
+  facts.units.counted_here = true;
+  EXPECT_EQ(ask(facts).what, What::go);
+  facts.units.claimed = 10;
+  EXPECT_EQ(ask(facts).what, What::wait) << "all are used";
+}
+
 TEST(Prospect, WhatOtherReplicasClaimedCountsThoughNobodyHereAskedYet) {
   ProspectFacts facts = untouched();
   facts.units.claimed = 10;

@@ -62,8 +62,8 @@ void add_faults(Plan& plan, Dice& dice) {
   plan.skew = dice.chance(0.7) ? dice.between(Duration{0}, seconds{15}) : Duration{0};
 }
 
-// leases.h promises for clocks that differ by up to 40 s, and for one process whose own clock is set
-// back however far: that of a replica that is alone, and is never started again, by 90 s.
+// leases.h promises for clocks that differ by up to 40 s, and for one process whose own clock is
+// set back however far: that of a replica that is alone, and is never started again, by 90 s.
 void set_clocks_back(Plan& plan) {
   const bool one_process = plan.replicas == 1 && plan.mishaps.crash == Duration{0};
   plan.back = one_process ? plan.skew + seconds{90} : plan.skew;

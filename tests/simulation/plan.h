@@ -50,7 +50,7 @@ struct Plan {
   std::size_t max_waiting = 100'000;
   bool faults = true;
   bool embedded = false;  // the store answers before a call returns
-  bool sole = false;      // one process for good, whose allowances count by themselves what they can
+  bool sole = false;  // one process for good, whose allowances count by themselves what they can
   bool knows_replicas = true;
   Duration delay{}, calm_delay{};   // one way, at most
   std::vector<Duration> distances;  // the same by replica, where it is not the same for all

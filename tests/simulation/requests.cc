@@ -283,8 +283,7 @@ void Process::inspect_line(Line& line) {
       aligned(limit.mode) && clock_.wall_now() < window_at(set_back_at_, limit.window).end();
   const std::string range = range_of(*line.resource, limit);
   const bool by_arrivals = shared_.plan.sole && counted_here(limit.mode);
-  const std::int64_t used =
-      by_arrivals ? shared_.judge.counted(range) : shared_.judge.used(range);
+  const std::int64_t used = by_arrivals ? shared_.judge.counted(range) : shared_.judge.used(range);
   const bool free = !held_up && used < limit.units;
   const auto lasts = [now](std::optional<SteadyTime>& since, bool is, seconds bound) {
     if (!is) {

@@ -83,8 +83,9 @@ void ask_at_its_rate(const WeirdProcess& weird, const Tenant& tenant, int connec
   for (int i = connection; i < tenant.rate * kWhole; i += kConnections) {
     std::this_thread::sleep_until(after(start, i / tenant.rate));
     client.send(lines({"GET / HTTP/1.1", "Host: h", "X-Tenant: " + tenant.name}));
-    const int status = client.read_answer().status;
-    EXPECT_TRUE(status == 200 || status == 503) << status;
+    const Answer answer = client.read_answer();
+    EXPECT_TRUE(answer.status == 200 || answer.status == 503)
+        << answer.status << " " << answer.body;
   }
 }
 
