@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <queue>
 #include <string>
 #include <vector>
 
@@ -64,21 +66,32 @@ struct Phase {
   double from, until;  // seconds that are counted
 };
 
+// Behind each attempt of a request (1: the first): seconds until the next one, if there is one.
+using Again = std::function<std::optional<double>(int attempt, bool served)>;
+
 // Runs from 0 to the end of the last phase; a total for each phase.
 inline std::vector<Totals> run_scenario(Throttle& throttle, const std::vector<Client>& clients,
                                         const std::function<double(double)>& server_rate,
-                                        const std::vector<Phase>& phases, SeededRandom& random) {
+                                        const std::vector<Phase>& phases, SeededRandom& random,
+                                        const Again& again = nullptr) {
+  struct Attempt {
+    double at;
+    std::size_t client;
+    int number;
+    auto operator<=>(const Attempt&) const = default;
+  };
+  std::priority_queue<Attempt, std::vector<Attempt>, std::greater<>> due;
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    due.push({random.fraction() / clients[i].rate, i, 1});
+  }
   std::vector<Totals> totals(phases.size());
   for (Totals& each : totals) each.good.resize(clients.size());
-  std::vector<double> next;
-  for (const Client& client : clients) next.push_back(random.fraction() / client.rate);
   Server server;
   for (;;) {
-    const auto who =
-        static_cast<std::size_t>(std::min_element(next.begin(), next.end()) - next.begin());
-    const double now = next[who];
+    const auto [now, who, number] = due.top();
     if (now >= phases.back().until) return totals;
-    next[who] += 1 / clients[who].rate;
+    due.pop();
+    if (number == 1) due.push({now + 1 / clients[who].rate, who, 1});
     Totals* count = nullptr;
     for (std::size_t i = 0; i < phases.size(); ++i) {
       if (now >= phases[i].from && now < phases[i].until) count = &totals[i];
@@ -92,6 +105,8 @@ inline std::vector<Totals> run_scenario(Throttle& throttle, const std::vector<Cl
     ticket.settle(served ? Load::borne : Load::too_much, at(now));
     if (count) ++count->offered;
     if (count && served) ++count->good[who];
+    const auto wait = again ? again(number, served) : std::nullopt;
+    if (wait) due.push({now + *wait, who, number + 1});
   }
 }
 

@@ -1,10 +1,15 @@
 // The scenario that the origin publishes figures of, with the figures beside ours: 150, 150, 150
-// and 10 requests a second meet a server of 200, then 30, then 200 a second.
+// and 10 requests a second meet a server of 200, then 30, then 200 a second. Beside them what it
+// would be with one of the throttles that clients of other systems use in the place of Weir's.
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
 
+#include "tests/proxy/throttle/others/accept_ratio.h"
+#include "tests/proxy/throttle/others/blind_throttle.h"
+#include "tests/proxy/throttle/others/cubic_rate.h"
+#include "tests/proxy/throttle/others/retry_quota.h"
 #include "tests/proxy/throttle/scenario.h"
 
 namespace weir::test {
@@ -43,13 +48,14 @@ FairThrottleOptions options_with(int probes) {
   return options;
 }
 
+using Run = std::vector<Totals> (*)(SeededRandom&);
+
 // Requests a second in each phase, the mean of all seeds.
-std::vector<Totals> mean_of_seeds(int probes) {
+std::vector<Totals> mean_of_seeds(Run run) {
   std::vector<Totals> mean(kPhases.size());
   for (int seed = 1; seed <= kSeeds; ++seed) {
     SeededRandom random(static_cast<std::uint64_t>(seed) << 32);
-    FairThrottle throttle(options_with(probes), random, at(0));
-    const auto totals = run_scenario(throttle, kClients, capacity_at, kPhases, random);
+    const auto totals = run(random);
     for (std::size_t i = 0; i < totals.size(); ++i) {
       const double scale = 1 / ((kPhases[i].until - kPhases[i].from) * kSeeds);
       mean[i].good.resize(kClients.size());
@@ -60,6 +66,45 @@ std::vector<Totals> mean_of_seeds(int probes) {
     }
   }
   return mean;
+}
+
+std::vector<Totals> run_with(Throttle& throttle, SeededRandom& random, const Again& again = {}) {
+  return run_scenario(throttle, kClients, capacity_at, kPhases, random, again);
+}
+
+template <int probes>
+std::vector<Totals> with_weir(SeededRandom& random) {
+  FairThrottle throttle(options_with(probes), random, at(0));
+  return run_with(throttle, random);
+}
+
+std::vector<Totals> with_accept_ratio(SeededRandom& random) {
+  AcceptRatio ratio({});
+  BlindThrottle throttle([&](SteadyTime now) { return ratio.ask(random.fraction(), now); },
+                         [&](Load load, SteadyTime now) {
+                           if (load == Load::borne) ratio.accepted(now);
+                         });
+  return run_with(throttle, random);
+}
+
+std::vector<Totals> with_cubic_rate(SeededRandom& random) {
+  CubicRate rate(at(0));
+  BlindThrottle throttle([&](SteadyTime now) { return rate.take(now); },
+                         [&](Load load, SteadyTime now) {
+                           load == Load::borne ? rate.success(now) : rate.throttled(now);
+                         });
+  return run_with(throttle, random);
+}
+
+// Three attempts, of which the first is never held back.
+std::vector<Totals> with_retry_quota(SeededRandom& random) {
+  RetryQuota quota;
+  BlindThrottle open([](SteadyTime) { return true; }, [](Load, SteadyTime) {});
+  return run_with(open, random, [&](int attempt, bool served) -> std::optional<double> {
+    if (served) quota.success(attempt > 1 ? RetryQuota::kRetry : 0);
+    if (served || attempt == 3 || !quota.take(RetryQuota::kRetry)) return std::nullopt;
+    return RetryQuota::backoff(attempt - 1, random.fraction());
+  });
 }
 
 double jain_of_heavy(const Totals& phase) {
@@ -78,7 +123,7 @@ void print(const char* name, const std::vector<Totals>& phases) {
 
 Totals figures(std::vector<double> good, double offered) { return {std::move(good), offered, 0}; }
 
-void print_table(const std::vector<Totals>& sfq, const std::vector<Totals>& bloom) {
+void print_heading() {
   std::printf(
       "good answers/s of 150 150 150 10; offered/s; Jain of the three heavy\n"
       "| %-28s | %-37s | %-37s | %-37s |\n",
@@ -92,13 +137,18 @@ void print_table(const std::vector<Totals>& sfq, const std::vector<Totals>& bloo
   print("port, burst of 0.5 s, sfq",
         {figures({63.7, 65.6, 62.3, 8.3}, 210.3), figures({7.7, 7.8, 7.7, 6.7}, 38.7),
          figures({64.2, 65.6, 61.8, 8.3}, 210.1)});
-  print("Weir, sfq", sfq);
-  print("Weir, bloom", bloom);
+}
+
+std::vector<Totals> printed(const char* name, Run run) {
+  auto mean = mean_of_seeds(run);
+  print(name, mean);
+  return mean;
 }
 
 TEST(StepScenario, GoodputFairnessAndOfferedLoadHoldThroughAnUpstreamThatSlowsDown) {  // F-4
-  const auto sfq = mean_of_seeds(1);
-  print_table(sfq, mean_of_seeds(3));
+  print_heading();
+  const auto sfq = printed("Weir, sfq", with_weir<1>);
+  printed("Weir, bloom", with_weir<3>);
   const double capacities[] = {200, 30, 200};
   const double offered[] = {1.15, 1.45, 1.15};
   const double small[] = {7.5, 6, 7.5};
@@ -107,6 +157,14 @@ TEST(StepScenario, GoodputFairnessAndOfferedLoadHoldThroughAnUpstreamThatSlowsDo
     EXPECT_LE(sfq[i].offered, offered[i] * capacities[i]) << "phase " << i;
     EXPECT_GE(sfq[i].good[3], small[i]) << "phase " << i;
     EXPECT_GE(jain_of_heavy(sfq[i]), 0.98) << "phase " << i;
+  }
+  const std::vector<Totals> others[] = {printed("accepts, K of 2", with_accept_ratio),
+                                        printed("cubic rate", with_cubic_rate),
+                                        printed("retry quota", with_retry_quota)};
+  for (const auto& other : others) {
+    for (std::size_t i = 0; i < sfq.size(); ++i) {
+      EXPECT_GT(sfq[i].good[3], other[i].good[3]) << "phase " << i;
+    }
   }
 }
 
