@@ -43,7 +43,7 @@ class OverrideReader {
       : given_(given), config_(config), source_{diagnostics, given.source, no_files_} {}
 
   void set(std::string_view path, const Tree& value) {
-    read_tree(source_, *tree_of(path, value), config_);
+    read_tree(source_, tree_of(path, value), config_);
   }
 
   // N/WINDOW.
@@ -94,7 +94,7 @@ void read_text(const FileText& text, Source source, Config& config) {
     source.diagnostics.fail_at({source.name, error->line}, "", error->what);
     return;
   }
-  read_tree(source, *std::get<Tree>(parsed), config);
+  read_tree(source, std::get<Tree>(parsed), config);
 }
 
 FileText read_file(const std::string& name) {

@@ -24,19 +24,18 @@ void check_coordination(const CoordinationOptions& coordination, Diagnostics& er
 
 void check_upstream_of(const Rule& rule, const std::string& path, const Config& config,
                        Diagnostics& errors) {
-  if (config.upstreams.empty()) return;
-  bool exists = std::ranges::find(config.upstreams, rule.upstream, &UpstreamOptions::name) !=
-                config.upstreams.end();
-  errors.require(exists, path + ".upstream",
-                 errors.given(path + ".upstream")
-                     ? "there is no upstream " + quote(rule.upstream)
-                     : "must be given, as there are several upstreams and none is main");
+  const auto exists = std::ranges::find(config.upstreams, rule.upstream, &UpstreamOptions::name);
+  if (config.upstreams.empty() || exists != config.upstreams.end()) return;
+  errors.refuse(path + ".upstream",
+                errors.given(path + ".upstream")
+                    ? "there is no upstream " + quote(rule.upstream)
+                    : "must be given, as there are several upstreams and none is main");
 }
 
 void check_limit(const Limit& limit, const std::string& path, const Config& config,
                  Diagnostics& errors) {
   if (limit.mode == Mode::in_flight && errors.given(path + ".window")) {
-    errors.require(false, path + ".window", "has no meaning with mode in_flight");
+    errors.refuse(path + ".window", "has no meaning with mode in_flight");
   }
   const CoordinationOptions& coordination = config.coordination;
   if (limit.unlimited || coordination.kind != CoordinationOptions::Kind::embedded ||
@@ -45,10 +44,11 @@ void check_limit(const Limit& limit, const std::string& path, const Config& conf
   }
   const std::int64_t share =
       share_of(limit.units, coordination.replicas, coordination.replica_index);
-  errors.require(share > 0, path + ".limit",
-                 std::to_string(limit.units) + " among " + std::to_string(coordination.replicas) +
-                     " replicas leaves replica_index " +
-                     std::to_string(coordination.replica_index) + " nothing");
+  if (share > 0) return;
+  errors.refuse(path + ".limit", std::to_string(limit.units) + " among " +
+                                     std::to_string(coordination.replicas) +
+                                     " replicas leaves replica_index " +
+                                     std::to_string(coordination.replica_index) + " nothing");
 }
 
 void check_rule(const Rule& rule, const std::string& path, const Config& config,
@@ -57,19 +57,24 @@ void check_rule(const Rule& rule, const std::string& path, const Config& config,
   check_limit(rule.limit, path, config, errors);
 }
 
+using Seen = std::map<std::string_view, std::size_t>;  // names of rules, with the first of each
+
+std::string problem_of_name(const std::string& name, std::size_t rule, Seen& seen) {
+  if (name.empty()) return "every rule needs one";
+  if (name == "default") return "default is taken: it is what no rule matches";
+  const auto [first, fresh] = seen.try_emplace(name, rule);
+  if (fresh) return "";
+  return quote(name) + " is the name of " + rule_path(first->second) + " already";
+}
+
 void check_rules(const Config& config, Diagnostics& errors) {
-  std::map<std::string_view, std::size_t> seen;
+  Seen seen;
   for (std::size_t i = 0; i < config.rules.size(); ++i) {
     const Rule& rule = config.rules[i];
     std::string path = rule_path(i);
     check_rule(rule, path, config, errors);
-    errors.require(!rule.name.empty(), path + ".name", "every rule needs one");
-    errors.require(rule.name != "default", path + ".name",
-                   "default is taken: it is what no rule matches");
-    if (rule.name.empty()) continue;
-    auto [first, fresh] = seen.try_emplace(rule.name, i);
-    errors.require(fresh, path + ".name",
-                   quote(rule.name) + " is the name of " + rule_path(first->second) + " already");
+    const std::string problem = problem_of_name(rule.name, i, seen);
+    if (!problem.empty()) errors.refuse(path + ".name", problem);
   }
   check_rule(config.default_rule, "default", config, errors);
 }
@@ -122,9 +127,8 @@ void check_upstreams(const Config& config, Diagnostics& errors) {
 
 void resolve_upstream(Rule& rule, const std::string& path, const Config& config,
                       const Diagnostics& diagnostics) {
-  if (config.upstreams.size() == 1 && !diagnostics.given(path + ".upstream")) {
-    rule.upstream = config.upstreams.front().name;
-  }
+  if (config.upstreams.size() != 1 || rule.upstream == config.upstreams.front().name) return;
+  if (!diagnostics.given(path + ".upstream")) rule.upstream = config.upstreams.front().name;
 }
 
 // It takes sfb some 20 s to be sure of a tenant, and a rehash before that makes it begin anew.

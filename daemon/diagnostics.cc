@@ -1,7 +1,11 @@
 #include "daemon/diagnostics.h"
 
+#include <charconv>
 #include <limits>
+#include <ranges>
 #include <utility>
+
+#include "daemon/yaml_tree.h"
 
 namespace weir {
 
@@ -14,6 +18,55 @@ std::string parent(const std::string& path) {
   return end == std::string::npos ? "" : path.substr(0, end);
 }
 
+// The number in [n] that the path begins with, which is taken off it.
+std::optional<std::size_t> take_index(std::string_view& path) {
+  std::size_t index = 0;
+  const char* const end = path.data() + path.size();
+  if (!path.starts_with('[')) return std::nullopt;
+  const auto parsed = std::from_chars(path.data() + 1, end, index);
+  if (parsed.ec != std::errc{} || parsed.ptr == end || *parsed.ptr != ']') return std::nullopt;
+  path.remove_prefix(static_cast<std::size_t>(parsed.ptr + 1 - path.data()));
+  return index;
+}
+
+// True if the path begins with this name, which is then taken off it. Names may have dots in them.
+bool take_name(std::string_view& path, std::string_view key) {
+  const std::string name = printable(key);
+  if (!path.starts_with(name)) return false;
+  const std::string_view rest = path.substr(name.size());
+  if (!rest.empty() && rest.front() != '.' && rest.front() != '[') return false;
+  path = rest;
+  return true;
+}
+
+// What the first step of the path leads to; the step is taken off.
+const YamlEntry* take_step(std::string_view& path, const YamlNode& from) {
+  if (from.kind == YamlNode::Kind::list) {
+    const auto index = take_index(path);
+    return index && *index < from.entries.size() ? &from.entries[*index] : nullptr;
+  }
+  if (path.starts_with('.')) path.remove_prefix(1);
+  for (const YamlEntry& entry : from.entries) {
+    if (take_name(path, entry.key)) return &entry;
+  }
+  return nullptr;
+}
+
+// Nothing: the tree does not set that field. A flag (line 0) sets one value, not the section that
+// the value happens to be in.
+std::optional<int> line_of(std::string_view path, const YamlNode& root) {
+  const YamlNode* node = &root;
+  int line = root.line;
+  while (!path.empty()) {
+    const YamlEntry* const entry = take_step(path, *node);
+    if (!entry) return std::nullopt;
+    line = line_of(*entry);
+    node = entry->value.get();
+  }
+  if (line == 0 && node->kind == YamlNode::Kind::map) return std::nullopt;
+  return line;
+}
+
 std::string render(const Origin& origin, const std::string& path, const std::string& what) {
   std::string field = path.empty() ? "" : path + ": ";
   if (origin.source.empty()) return field + what;
@@ -23,14 +76,22 @@ std::string render(const Origin& origin, const std::string& path, const std::str
 
 }  // namespace
 
-void Diagnostics::locate(const std::string& path, Origin origin) {
-  origins_[path] = std::move(origin);
+void Diagnostics::add_source(std::string name, std::shared_ptr<const YamlNode> tree) {
+  sources_.push_back({std::move(name), std::move(tree)});
+}
+
+std::optional<Origin> Diagnostics::origin_of(std::string_view path) const {
+  if (path.empty()) return root_;
+  for (const Read& source : std::views::reverse(sources_)) {
+    if (const auto line = line_of(path, *source.tree)) return Origin{source.name, *line};
+  }
+  return std::nullopt;
 }
 
 void Diagnostics::fail(const std::string& path, const std::string& what) {
   std::string place = path;
   while (!given(place)) place = parent(place);
-  fail_at(origins_.at(place), path, what);
+  fail_at(*origin_of(place), path, what);
 }
 
 void Diagnostics::fail_at(const Origin& origin, const std::string& path, const std::string& what) {
@@ -48,8 +109,12 @@ bool Diagnostics::good(const std::string& path) const {
   return true;
 }
 
+void Diagnostics::refuse(const std::string& path, const std::string& what) {
+  if (good(path)) fail(path, what);
+}
+
 void Diagnostics::require(bool condition, const std::string& path, const std::string& what) {
-  if (!condition && good(path)) fail(path, what);
+  if (!condition) refuse(path, what);
 }
 
 std::vector<std::string> Diagnostics::errors() const {

@@ -3,13 +3,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <tuple>
 #include <variant>
 
 namespace weir {
 
 namespace {
 
-constexpr std::size_t kClose = 2;  // edits that a typing error may be away from what was meant
+constexpr std::size_t kClose = 2;    // edits that a typing error may be away from what was meant
+constexpr std::size_t kFields = 16;  // few sections have more
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -88,43 +90,57 @@ std::string beside(const std::string& file, const std::string& name) {
 
 }  // namespace
 
-Section::Section(Source& source, const Place& place) : source_(source), entries_(entries(place)) {}
+std::string Place::path() const {
+  if (!around) return "";
+  const std::string before = around->path();
+  if (around->node.kind == YamlNode::Kind::list) return before + "[" + std::to_string(index) + "]";
+  return (before.empty() ? "" : before + ".") + printable(name);
+}
 
+Section::Section(Source& source, const Place& place)
+    : source_(source), place_(place), repeated_(refuse_repeated(place)) {
+  known_.reserve(kFields);
+}
+
+// The first of that name.
 std::optional<Place> Section::find(std::string_view name) {
   known_.push_back(name);
-  auto found = std::ranges::find(entries_, name, &std::pair<std::string, Place>::first);
-  if (found == entries_.end()) return std::nullopt;
-  const Place& place = found->second;
-  locate(place);
-  return place;
+  const auto found = std::ranges::find(place_.node.entries, name, &YamlEntry::key);
+  if (found == place_.node.entries.end()) return std::nullopt;
+  return part_of(place_, *found);
 }
 
-std::vector<Place> Section::items(const Place& list) {
-  std::vector<Place> places;
-  for (const YamlEntry& entry : list.node.entries) {
-    std::string path = list.path + "[" + std::to_string(places.size()) + "]";
-    places.push_back({*entry.value, std::move(path), entry.line});
-    locate(places.back());
-  }
-  return places;
+Place Section::part_of(const Place& map, const YamlEntry& entry) {
+  return {*entry.value, line_of(entry), &map, entry.key};
 }
 
-std::vector<std::pair<std::string, Place>> Section::entries(const Place& map) {
-  std::vector<std::pair<std::string, Place>> places;
-  std::map<std::string_view, int> lines;
-  for (const YamlEntry& entry : map.node.entries) {
-    std::string path = (map.path.empty() ? "" : map.path + ".") + printable(entry.key);
-    auto [first, fresh] = lines.try_emplace(entry.key, entry.line);
-    if (!fresh) {
-      source_.diagnostics.fail_at({source_.name, entry.line}, path,
-                                  "given twice, first on line " + std::to_string(first->second));
-      continue;
+Place Section::item(const Place& list, std::size_t index) {
+  const YamlEntry& entry = list.node.entries[index];
+  return {*entry.value, entry.line, &list, {}, index};
+}
+
+Section::Repeated Section::refuse_repeated(const Place& map) {
+  std::vector<const YamlEntry*> sorted;
+  sorted.reserve(map.node.entries.size());
+  for (const YamlEntry& entry : map.node.entries) sorted.push_back(&entry);
+  // Those of one name as they came: entries are in one array.
+  std::ranges::sort(sorted, [](const YamlEntry* a, const YamlEntry* b) {
+    return std::tie(a->key, a) < std::tie(b->key, b);
+  });
+  Repeated repeated;
+  const YamlEntry* first = nullptr;
+  for (const YamlEntry* entry : sorted) {
+    if (first && entry->key == first->key) {
+      repeated.emplace(entry, first->line);
+    } else {
+      first = entry;
     }
-    // A collection begins where its name is; a value may stand on a line of its own.
-    bool scalar = entry.value->kind == YamlNode::Kind::scalar;
-    places.push_back({entry.key, {*entry.value, path, scalar ? entry.value->line : entry.line}});
   }
-  return places;
+  for (const auto& [entry, line] : repeated) {
+    source_.diagnostics.fail_at({source_.name, entry->line}, part_of(map, *entry).path(),
+                                "given twice, first on line " + std::to_string(line));
+  }
+  return repeated;
 }
 
 bool Section::expect(const Place& place, YamlNode::Kind kind, std::size_t most) {
@@ -140,14 +156,8 @@ bool Section::expect(const Place& place, YamlNode::Kind kind, std::size_t most) 
   return false;
 }
 
-void Section::locate(const Place& place) {
-  // A flag sets one value, not the section that the value happens to be in.
-  bool around = place.line == 0 && place.node.kind == YamlNode::Kind::map;
-  if (!around) source_.diagnostics.locate(place.path, {source_.name, place.line});
-}
-
 void Section::fail(const Place& place, const std::string& what) {
-  source_.diagnostics.fail_at({source_.name, place.line}, place.path, what);
+  source_.diagnostics.fail_at({source_.name, place.line}, place.path(), what);
 }
 
 void Section::document(std::string_view name, std::string& text) {
@@ -165,7 +175,7 @@ void Section::document(std::string_view name, std::string& text) {
     }
     auto parsed = parse_yaml(std::get<std::string>(read));
     if (auto* error = std::get_if<YamlError>(&parsed)) {
-      source_.diagnostics.fail_at({file, error->line}, place->path, error->what);
+      source_.diagnostics.fail_at({file, error->line}, place->path(), error->what);
       return;
     }
     from_file = std::get<0>(parsed);
@@ -178,7 +188,7 @@ void Section::document(std::string_view name, std::string& text) {
   std::vector<const YamlEntry*> repeated;
   auto json = node_to_json(node, repeated);
   for (const YamlEntry* entry : repeated) {
-    source_.diagnostics.fail_at({file, entry->line}, place->path,
+    source_.diagnostics.fail_at({file, entry->line}, place->path(),
                                 quote(entry->key) + " is given twice");
   }
   text = json.empty() ? ""
@@ -186,10 +196,12 @@ void Section::document(std::string_view name, std::string& text) {
 }
 
 void Section::refuse_unknown() const {
-  for (const auto& [name, place] : entries_) {
-    if (std::ranges::find(known_, name) != known_.end()) continue;
-    source_.diagnostics.fail_at({source_.name, place.line}, place.path,
-                                "unknown field" + suggestion(name, known_));
+  for (const YamlEntry& entry : place_.node.entries) {
+    const bool known = std::ranges::find(known_, entry.key) != known_.end();
+    if (known || repeated_.contains(&entry)) continue;
+    const Place place = part_of(place_, entry);
+    source_.diagnostics.fail_at({source_.name, place.line}, place.path(),
+                                "unknown field" + suggestion(entry.key, known_));
   }
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 
 // The visitor that fills a description (schema.h) from a YAML tree. Fields that the tree does not
-// have keep their values, so that several trees can be read over one another; the place of each
-// field that it has goes into the Diagnostics, and so does all that is wrong: unknown and repeated
-// fields, wrong types, bad values. Used by one thread, for one load.
+// have keep their values, so that several trees can be read over one another; all that is wrong
+// goes into the Diagnostics: unknown and repeated fields, wrong types, bad values. Paths of fields
+// are made for errors alone. Used by one thread, for one load.
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,16 +29,20 @@ struct Source {
   const ReadFile& read_file;
 };
 
-// A value in the tree, with what errors say about it.
+// A value in the tree, with what errors say about it. Outlives the places within it.
 struct Place {
   const YamlNode& node;
-  std::string path;
   int line;
+  const Place* around = nullptr;  // nullptr: it is the root
+  std::string_view name{};        // if that is a map
+  std::size_t index = 0;          // if it is a list
+
+  std::string path() const;
 };
 
 class Section {
  public:
-  // The node is a map and outlives the section.
+  // The node is a map; the place outlives the section.
   Section(Source& source, const Place& place);
 
   template <typename T, typename Kind>
@@ -49,8 +55,8 @@ class Section {
     auto place = find(name);
     if (!place || !expect(*place, YamlNode::Kind::list)) return;
     values.clear();
-    for (const Place& item : items(*place)) {
-      if (T value{}; read_value(item, value, kind)) values.push_back(std::move(value));
+    for (std::size_t i = 0; i < place->node.entries.size(); ++i) {
+      if (T value{}; read_value(item(*place, i), value, kind)) values.push_back(std::move(value));
     }
   }
 
@@ -78,8 +84,11 @@ class Section {
   void named(std::string_view name, std::vector<T>& parts) {
     auto place = find(name);
     if (!place || !expect(*place, YamlNode::Kind::map, kMostNamed)) return;
-    for (auto& [key, item] : entries(*place)) {
-      locate(item);
+    const Repeated repeated = refuse_repeated(*place);
+    for (const YamlEntry& entry : place->node.entries) {
+      if (repeated.contains(&entry)) continue;
+      const Place item = part_of(*place, entry);
+      std::string key = entry.key;
       if (std::string problem = check_name(key); !problem.empty()) fail(item, problem);
       auto part = std::ranges::find(parts, key, &T::name);
       if (part == parts.end()) {
@@ -98,13 +107,16 @@ class Section {
  private:
   static constexpr std::size_t kMostSections = 10'000, kMostNamed = 1'000;
 
+  // Entries of a map whose name an earlier one has, with the first one's line.
+  using Repeated = std::map<const YamlEntry*, int>;
+
   std::optional<Place> find(std::string_view name);
-  std::vector<Place> items(const Place& list);
-  std::vector<std::pair<std::string, Place>> entries(const Place& map);
+  static Place part_of(const Place& map, const YamlEntry& entry);
+  static Place item(const Place& list, std::size_t index);
+  Repeated refuse_repeated(const Place& map);
   // False if the node is null, which is an empty collection; or, which is an error, another kind or
   // larger than anyone would write.
   bool expect(const Place& place, YamlNode::Kind kind, std::size_t most = kMostYamlValues);
-  void locate(const Place& place);
   void fail(const Place& place, const std::string& what);
 
   template <typename T, typename Kind>
@@ -127,22 +139,28 @@ class Section {
   template <typename T>
   void read_sections(const Place& place, std::vector<T>& parts) {
     if (!expect(place, YamlNode::Kind::list, kMostSections)) return;
-    for (const Place& item : items(place)) read_section(item, parts.emplace_back());
+    for (std::size_t i = 0; i < place.node.entries.size(); ++i) {
+      read_section(item(place, i), parts.emplace_back());
+    }
   }
 
   Source& source_;
-  std::vector<std::pair<std::string, Place>> entries_;  // each name once
-  std::vector<std::string_view> known_;                 // names that were asked for
+  const Place& place_;
+  const Repeated repeated_;
+  std::vector<std::string_view> known_;  // names that were asked for
 };
 
 // Reads a whole tree into what it describes. The root may be null, then nothing is set.
 template <typename T>
-void read_tree(Source& source, const YamlNode& root, T& value) {
+void read_tree(Source& source, const std::shared_ptr<const YamlNode>& tree, T& value) {
+  source.diagnostics.add_source(source.name, tree);
+  const YamlNode& root = *tree;
   if (root.kind == YamlNode::Kind::null) return;
   if (root.kind != YamlNode::Kind::map) {
     return source.diagnostics.fail("", "must be a map of fields, not " + shown(root));
   }
-  Section section(source, {root, "", root.line});
+  const Place place{root, root.line};
+  Section section(source, place);
   describe(section, value);
   section.refuse_unknown();
 }

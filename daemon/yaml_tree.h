@@ -39,6 +39,11 @@ struct YamlNode {
   std::size_t values = 1;  // this one and all below
 };
 
+// A collection begins where its name is; a value may stand on a line of its own.
+inline int line_of(const YamlEntry& entry) {
+  return entry.value->kind == YamlNode::Kind::scalar ? entry.value->line : entry.line;
+}
+
 struct YamlError {
   int line;
   std::string what;
