@@ -17,6 +17,8 @@ namespace {
 
 using NodePtr = std::shared_ptr<const YamlNode>;
 
+constexpr std::size_t kFewEntries = 4;  // as most collections have
+
 // Why the text is refused, thrown out of the builder.
 struct Refused {
   YamlError error;
@@ -97,8 +99,11 @@ class TreeBuilder {
   struct Open {
     std::shared_ptr<YamlNode> node;
     std::string anchor;
-    std::optional<std::string> key;  // of a map's entry whose value comes next
-    int key_line = 0;
+
+    bool is_map() const { return node->kind == YamlNode::Kind::map; }
+    // The last entry has a name, and its value comes next.
+    bool named() const { return !node->entries.empty() && !node->entries.back().value; }
+    bool wants_name() const { return is_map() && !named(); }
   };
 
   [[noreturn]] static void refuse(int line, std::string what) {
@@ -122,15 +127,22 @@ class TreeBuilder {
 
   void take_scalar(int line, const decltype(yaml_event_t::data.scalar)& scalar) {
     check_tag(line, scalar.tag);
+    const std::string_view text(reinterpret_cast<const char*>(scalar.value), scalar.length);
+    const bool quoted = scalar.style != YAML_PLAIN_SCALAR_STYLE || scalar.tag;
+    const bool null = !quoted && is_null(text);
+    // Half of all texts are names, which need no node that no alias asks for.
+    if (!null && !scalar.anchor && !open_.empty() && open_.back().wants_name()) {
+      open_.back().node->entries.push_back({std::string(text), line, nullptr});
+      return;
+    }
     auto node = std::make_shared<YamlNode>();
-    node->text.assign(reinterpret_cast<const char*>(scalar.value), scalar.length);
-    node->quoted = scalar.style != YAML_PLAIN_SCALAR_STYLE || scalar.tag;
-    if (!node->quoted && is_null(node->text)) {
-      node->text.clear();
+    if (null) {
       // Where nothing stands, the mark may be that of what comes next, lines away.
-      if (!open_.empty() && open_.back().key) line = open_.back().key_line;
+      if (!open_.empty() && open_.back().named()) line = open_.back().node->entries.back().line;
     } else {
       node->kind = YamlNode::Kind::scalar;
+      node->text = text;
+      node->quoted = quoted;
     }
     node->line = line;
     add(std::move(node), line, text_of(scalar.anchor));
@@ -145,8 +157,9 @@ class TreeBuilder {
     auto node = std::make_shared<YamlNode>();
     node->kind = kind;
     node->line = line;
+    node->entries.reserve(kFewEntries);
     anchors_.erase(anchor);  // if it is named anew, what it was is not meant within
-    open_.push_back({std::move(node), std::move(anchor), std::nullopt, 0});
+    open_.push_back({std::move(node), std::move(anchor)});
   }
 
   void close() {
@@ -164,19 +177,18 @@ class TreeBuilder {
       return;
     }
     Open& into = open_.back();
-    if (into.node->kind == YamlNode::Kind::map && !into.key) {
+    std::vector<YamlEntry>& entries = into.node->entries;
+    if (into.wants_name()) {
       if (node->kind != YamlNode::Kind::scalar) refuse(line, "a field's name must be plain text");
-      into.key = node->text;
-      into.key_line = line;
+      entries.push_back({node->text, line, nullptr});
       return;
     }
     into.node->depth = std::max(into.node->depth, node->depth + 1);
     into.node->values += node->values;
     if (open_.size() + node->depth > kDeepestYaml) refuse_depth(line);
     if (into.node->values > kMostYamlValues) refuse(line, "too many values");
-    into.node->entries.push_back(
-        {into.key.value_or(""), into.key ? into.key_line : line, std::move(node)});
-    into.key.reset();
+    if (!into.is_map()) entries.push_back({"", line, nullptr});
+    entries.back().value = std::move(node);
   }
 
   [[noreturn]] static void refuse_depth(int line) {
@@ -210,10 +222,14 @@ std::optional<YamlError> check_bytes(std::string_view text) {
   int line = 1;
   while (!text.empty()) {
     auto first = static_cast<unsigned char>(text[0]);
+    if (first >= 0x20 && first < 0x7f) {  // nearly all of it
+      text.remove_prefix(1);
+      continue;
+    }
     std::size_t length = utf8_length(text);
     if (length == 0) return YamlError{line, "not UTF-8"};
-    bool control = first < 0x20 && first != '\n' && first != '\t' && first != '\r';
-    if (control || first == 0x7f) return YamlError{line, "a control character"};
+    bool control = first < 0x80 && first != '\n' && first != '\t' && first != '\r';
+    if (control) return YamlError{line, "a control character"};
     if (first == '\n') ++line;
     text.remove_prefix(length);
   }

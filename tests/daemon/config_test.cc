@@ -186,6 +186,11 @@ TEST(Config, ExpandsAliases) {
   EXPECT_EQ(config.upstreams[1].connect_timeout, 2s);
 }
 
+TEST(Config, ExpandsAliasesOfNamesToo) {
+  Config config = good("upstreams: {&n main: {servers: [http://a]}}\nrules: [{name: *n}]\n");
+  EXPECT_EQ(config.rules[0].name, "main");
+}
+
 TEST(Config, TakesTheTenantFromAddressHeaderOrSegment) {
   EXPECT_EQ(good(kUpstream).tenant.kind, TenantSource::Kind::client_ip);
   TenantSource header = good(std::string("tenant: header:X-Key\n") + kUpstream).tenant;
