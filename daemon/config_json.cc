@@ -98,6 +98,13 @@ Json to_json(const Config& config, Secrets secrets) {
   return json;
 }
 
+Json to_json(const Rule& rule) {
+  Rule copy = rule;
+  Json json = JsonWriter::write(copy);
+  drop_meaningless_window(json);
+  return json;
+}
+
 Json to_json(const Config& config) { return to_json(config, Secrets::masked); }
 
 }  // namespace weir

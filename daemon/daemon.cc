@@ -78,7 +78,7 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
               [this](ResourceQuery query) { return resource_pages_->page(std::move(query)); },
               [this](Question question) {
                 return explain_page_->page(std::move(question),
-                                           {config_, retries_, phase_ != Phase::serving});
+                                           {settings_, config_.limits, phase_ != Phase::serving});
               }}),
       drain_deadline_([this] { cut(); }),
       stop_deadline_([this] { end(); }) {
@@ -98,7 +98,8 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
       CoordinationThread::Notices{[this](const std::string& text) { log_.info(text); },
                                   [this](const std::string& text) { log_.warn(text); }});
   resource_pages_ = std::make_unique<ResourcePages>(loop_, *coordination_);
-  explain_page_ = std::make_unique<ExplainPage>(loop_, *coordination_, cooldowns_, throttles_);
+  explain_page_ = std::make_unique<ExplainPage>(
+      loop_, *coordination_, config_.coordination.on_store_failure, cooldowns_, throttles_);
   for (int listener : listeners) {
     workers_.push_back(
         std::make_unique<Worker>(clock_, listener, connections_, coordination_->coordinator()));
@@ -142,7 +143,7 @@ void Daemon::run() {
 }
 
 // What the workers share about retries lives on from one configuration to the next.
-std::shared_ptr<const Settings> Daemon::settings() {
+std::shared_ptr<const Settings> Daemon::make_settings() {
   std::vector<std::shared_ptr<UpstreamRetries>> retries;
   std::vector<std::shared_ptr<Cooldown>> cooldowns;
   std::vector<std::shared_ptr<UpstreamThrottle>> throttles;
@@ -154,16 +155,17 @@ std::shared_ptr<const Settings> Daemon::settings() {
     throttles.push_back(throttles_.configure(upstream));
   }
   return std::make_shared<const Settings>(
-      Settings{config_.rules, config_.default_rule, config_.tenant, config_.upstreams,
-               std::move(retries), std::move(cooldowns), std::move(throttles),
+      Settings{std::make_shared<const Routes>(config_.rules, config_.default_rule, config_.tenant),
+               config_.upstreams, std::move(retries), std::move(cooldowns), std::move(throttles),
                config_.escaped_slashes, config_.headers, config_.trusted_proxies});
 }
 
 // What tells the workers of the configuration that holds now; for any thread.
 std::function<void()> Daemon::workers_configuration() {
   log_.configure(config_.log);
+  settings_ = make_settings();
   return
-      [this, settings = settings(), options = http::ServerOptions{config_.limits, config_.timeouts},
+      [this, settings = settings_, options = http::ServerOptions{config_.limits, config_.timeouts},
        access = config_.log.access ? access_log(log_) : AccessLog{}] {
         for (auto& worker : workers_) worker->configure(settings, options, access);
       };

@@ -38,7 +38,7 @@ class Daemon {
   enum class Phase { serving, draining, cutting };
 
   std::function<void()> workers_configuration();
-  std::shared_ptr<const Settings> settings();
+  std::shared_ptr<const Settings> make_settings();
   void wait_for_signal();
   void on_signal(int signal);
   void reload(std::string_view why);
@@ -72,6 +72,7 @@ class Daemon {
   std::atomic<std::size_t> admin_connections_{0};
   std::unique_ptr<CoordinationThread> coordination_;                 // outlives the workers
   std::map<std::string, std::shared_ptr<UpstreamRetries>> retries_;  // the last ones, by upstream
+  std::shared_ptr<const Settings> settings_;                         // of config_
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<ResourcePages> resource_pages_;
   std::unique_ptr<ExplainPage> explain_page_;

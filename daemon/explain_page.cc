@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coordination/window.h"
+#include "daemon/config_json.h"
 #include "daemon/resource_pages.h"
 #include "daemon/upstream_page.h"
 
@@ -60,9 +61,8 @@ Json rule_json(const Placement& placed, const Routes& routes) {
 }
 
 // The rule's settings in the configuration's own words.
-Json limit_json(const Config& config, std::size_t rule) {
-  const Json all = to_json(config);
-  const Json& one = rule < config.rules.size() ? all.at("rules").at(rule) : all.at("default");
+Json limit_json(const Rule& rule) {
+  const Json one = to_json(rule);
   Json json = Json::object();
   for (const char* name : {"limit", "window", "mode", "wait", "queue", "shadow", "unlimited"}) {
     if (one.contains(name)) json[name] = one.at(name);
@@ -147,11 +147,10 @@ std::string text_of(const Json& json) {  // names come from clients, and may be 
 
 }  // namespace
 
-UnitFacts ExplainPage::look_up(const Rule& rule, const std::string& resource,
-                               const Config& config) {
+UnitFacts ExplainPage::look_up(const Rule& rule, const std::string& resource) {
   Coordinator& coordinator = coordination_.coordinator();
   UnitFacts facts{.limit = rule.limit};
-  facts.store_needed = config.coordination.on_store_failure == OnStoreFailure::reject;
+  facts.store_needed = on_store_failure_ == OnStoreFailure::reject;
   facts.counted_here = coordinator.counts_here(rule.limit.mode);
   const Policy& policy = coordinator.policy(rule.name);
   facts.units = policy.limit().units;
@@ -163,11 +162,11 @@ UnitFacts ExplainPage::look_up(const Rule& rule, const std::string& resource,
 }
 
 http::Task<std::string> ExplainPage::page(Question question, InEffect in_effect) {
-  const Config& config = in_effect.config;
-  const Routes routes(config.rules, config.default_rule, config.tenant);
-  const TrustedProxies trusted(config.trusted_proxies);
-  const Placement placed =
-      place(question, {routes, trusted, config.upstreams, config.escaped_slashes, config.limits});
+  const Settings& settings = *in_effect.settings;
+  const Routes& routes = *settings.routes;
+  const TrustedProxies trusted(settings.trusted_proxies);
+  const Placement placed = place(
+      question, {routes, trusted, settings.upstreams, settings.escaped_slashes, in_effect.limits});
   Json json{{"request", request_json(question)}};
   if (placed.refusal) {
     json["prospect"] = refusal_json(*placed.refusal);
@@ -180,7 +179,7 @@ http::Task<std::string> ExplainPage::page(Question question, InEffect in_effect)
     claims =
         co_await claims_of(loop_, coordination_, coordinator.policy(rule.name), placed.resource);
   }
-  ProspectFacts facts{.units = look_up(rule, placed.resource, config), .cooldown = {}};
+  ProspectFacts facts{.units = look_up(rule, placed.resource), .cooldown = {}};
   if (claims) {
     facts.units.claimed = 0;
     for (const auto& [replica, units] : *claims) *facts.units.claimed += units;
@@ -194,21 +193,20 @@ http::Task<std::string> ExplainPage::page(Question question, InEffect in_effect)
   if (throttle) facts.before_throttle = throttle->line().waiting();
   facts.draining = in_effect.draining;
   facts.room_full = coordinator.room().waiting >= coordinator.room().max;
-  const auto retries = in_effect.retries.find(upstream.name);
+  const auto index = static_cast<std::size_t>(&upstream - settings.upstreams.data());
   json["prospect"] = prospect_json(foresee(facts, now), now.wall);
   json["path"] = {{"counted", placed.counted}, {"forwarded", placed.forward}};
   json["rule"] = rule_json(placed, routes);
   json["resource"] = placed.resource;
   json["tenant"] = placed.tenant;
   json["client"] = placed.client;
-  json["limit"] = limit_json(config, placed.rule);
+  json["limit"] = limit_json(rule);
   json["usage"] = usage_json(facts.units, claims, now.wall);
   json["upstream"] = {
       {"name", upstream.name},
       {"cooldown", cooldown_json(upstream, placed.project, facts.cooldown, now)},
       {"throttle", throttle_entry(upstream, throttles_, now.steady)},
-      {"retries", retries_json(retries == in_effect.retries.end() ? nullptr : retries->second.get(),
-                               upstream, placed, now.steady)}};
+      {"retries", retries_json(settings.retries[index].get(), upstream, placed, now.steady)}};
   co_return text_of(json);
 }
 

@@ -27,7 +27,7 @@ Exchange::Exchange(std::shared_ptr<const Setup> setup, http::Connection& client,
     : setup_(std::move(setup)),
       client_(client),
       buffers_(buffers),
-      routed_{&setup_->routes.rule(setup_->routes.size()), setup_->routes.size(), {}},
+      routed_{&setup_->routes->rule(setup_->routes->size()), setup_->routes->size(), {}},
       admission_(setup_->coordinator, client),
       cooldown_(client, admission_),
       throttle_(client, admission_),
@@ -88,12 +88,12 @@ const char* Exchange::route() {
     client_ip = buffers_.client;
   }
   const RequestFacts facts{request.method, target_.counted, authority_, client_ip, request.fields};
-  routed_ = setup_->routes.route(facts, buffers_.resource);
+  routed_ = setup_->routes->route(facts, buffers_.resource);
   const Limit& limit = routed_.rule->limit;
   const auto& throttle = setup_->throttles[per_rule().upstream_index];
   if (throttle.gate || (limit.queue == Queue::fair && !limit.unlimited)) {
     std::string scratch;
-    buffers_.tenant = setup_->routes.tenant(facts, scratch);
+    buffers_.tenant = setup_->routes->tenant(facts, scratch);
   }
   if (const auto& cooldown = setup_->cooldowns[per_rule().upstream_index]; cooldown.gate) {
     std::string scratch;

@@ -32,7 +32,7 @@ std::shared_ptr<http::Upstream> upstream_for(const UpstreamOptions& options, con
 Setup::Setup(const Settings& settings, const Setup* previous, const Surroundings& surroundings)
     : coordinator(surroundings.coordinator),
       stats(surroundings.stats),
-      routes(settings.rules, settings.default_rule, settings.tenant),
+      routes(settings.routes),
       trusted(settings.trusted_proxies),
       escaped_slashes(settings.escaped_slashes),
       headers(settings.headers),
@@ -44,8 +44,8 @@ Setup::Setup(const Settings& settings, const Setup* previous, const Surroundings
     throttles.push_back(
         {gate, gate ? std::make_unique<LineBell>(surroundings.loop, gate->line()) : nullptr});
   }
-  for (std::size_t i = 0; i <= routes.size(); ++i) {
-    const Rule& rule = routes.rule(i);
+  for (std::size_t i = 0; i <= routes->size(); ++i) {
+    const Rule& rule = routes->rule(i);
     const auto upstream = std::find_if(
         upstreams.begin(), upstreams.end(),
         [&](const auto& candidate) { return candidate->options().name == rule.upstream; });
@@ -105,7 +105,7 @@ void Proxy::return_seat(std::unique_ptr<Seat> seat) {
 
 void Proxy::refused(const http::Connection& connection, http::Denial denial) {
   const Ending ending = denial == http::Denial::queue_full ? Ending::queue_full : Ending::malformed;
-  const std::string& rule = setup_->routes.rule(setup_->routes.size()).name;
+  const std::string& rule = setup_->routes->rule(setup_->routes->size()).name;
   setup_->per_rule.back().stats->count(ending);
   if (access_log_) {
     // The head may not have been read, so that there is nothing to tell of it.

@@ -26,9 +26,7 @@ namespace weir {
 
 // What the configuration says to the proxy. Constant, shared by all loops.
 struct Settings {
-  std::vector<Rule> rules;
-  Rule default_rule;
-  TenantSource tenant;
+  std::shared_ptr<const Routes> routes;
   std::vector<UpstreamOptions> upstreams;
   std::vector<std::shared_ptr<UpstreamRetries>>
       retries;                                       // by upstream; nullptr: nothing configured
@@ -62,7 +60,7 @@ struct Setup {
 
   Coordinator& coordinator;
   ProxyStats& stats;
-  Routes routes;
+  std::shared_ptr<const Routes> routes;
   TrustedProxies trusted;
   EscapedSlashes escaped_slashes;
   LimitHeaders headers;
