@@ -14,7 +14,7 @@ build:
 
 # PRESET=asan or PRESET=tsan runs the same suite under the sanitizers.
 test:
-	scripts/install-packages test
+	scripts/install-packages build test
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 	scripts/fuzz build
@@ -23,7 +23,7 @@ test:
 
 # A whole cluster in containers, broken in every way that containers allow; `make test` does it too where Docker is there.
 integration:
-	scripts/install-packages test containers
+	scripts/install-packages build test containers
 	integration/with-engine true
 	cmake --preset dev
 	cmake --build --preset dev -j $(JOBS) --target integration_tests
@@ -32,7 +32,7 @@ integration:
 # More of what `make test` does: SEEDS of the simulation, and then the deliberate bugs.
 SEEDS ?= 20000
 simulate:
-	scripts/install-packages test
+	scripts/install-packages build test
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET) -j $(JOBS) --target simulation
 	build/$(PRESET)/simulation --seeds $(SEEDS)
@@ -44,11 +44,11 @@ package: build
 	cpack --config build/release/CPackConfig.cmake -G DEB -B build/release
 
 check:
-	scripts/install-packages test
+	scripts/install-packages build test
 	scripts/check
 
 bench:
-	scripts/install-packages bench
+	scripts/install-packages build bench
 	cmake --preset release -DWEIR_BENCH=ON
 	cmake --build --preset release -j $(JOBS) --target weird weirctl micro_bench throttle_bench
 	bench/all
