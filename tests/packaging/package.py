@@ -160,6 +160,7 @@ def check_unit_runs(container):
 
     container.sh(edit(7) + f"kill -KILL {pid}")
     container.wait_for("[ $(systemctl show -P NRestarts weird) = 1 ] && weirctl ready")
+    pid = shown(container, "MainPID")
     container.sh("dpkg -i /root/weir.deb")
     container.wait_for("weirctl ready")
     assert shown(container, "MainPID") not in ("0", pid), "replaced by the new one"

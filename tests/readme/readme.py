@@ -8,11 +8,12 @@ background until the next of them. Ports of the text stand for free ones, its et
 before a block, its parts joined by `; `, says more:
 
     run by FILE: COMMAND; COMMAND   not here, but by FILE, which must name them and belong to CI's tests
-    run by FILE                     all of the block, by FILE's own way of doing it
+    run by FILE                     all of the block, by FILE, which may follow it as is done here, but elsewhere
     shows: REGEX; REGEX             all of which its output must match; always the last part
+    until it shows: REGEX; REGEX    the same, and its last line is run again until they do
     before: COMMAND                 run first
     file: NAME                      the last `yaml` block is there, under that name
-    in a fresh minute               begins with a window
+    in the first N of M s           begins when a window of M seconds has just begun
 
 Every `yaml` block goes through `weird --check`, every `promql` query and alert rule through promtool; the metrics they
 and the README's table name are those that the daemon has.
@@ -48,21 +49,27 @@ class Marks:
     """What the comment before a block says."""
 
     def __init__(self, comment):
-        self.elsewhere, self.whole, self.file, self.before, self.fresh_minute = [], False, None, None, False
-        comment, _, shows = (comment or "").partition("shows: ")
-        self.shows = shows.split("; ") if shows else []
-        run_by = re.match(r"run by ([^\s:;]+)(?:: (.*?))?(?:; )?$", comment)
+        self.runner, self.elsewhere, self.file, self.before, self.fresh = None, [], None, None, None
+        said = re.fullmatch(r"(.*?)(?:(until it )?shows: (.*))?", comment or "")
+        self.shows, self.again = said[3].split("; ") if said[3] else [], bool(said[2])
+        parts = [part for part in said[1].split("; ") if part]
+        run_by = re.fullmatch(r"run by ([^\s:;]+)(: .*)?", parts[0]) if parts else None
         if run_by:
-            self.elsewhere = run_by[2].split("; ") if run_by[2] else []
-            self.whole = not self.elsewhere
-            check_elsewhere(run_by[1], self.elsewhere)
-            return
-        for part in filter(None, comment.strip("; ").split("; ")):
+            self.runner = run_by[1]
+            self.elsewhere = [run_by[2][2:], *parts[1:]] if run_by[2] else []
+            check_elsewhere(self.runner, self.elsewhere)
+            parts = [] if run_by[2] else parts[1:]
+        self.whole = bool(self.runner) and not self.elsewhere
+        for part in parts:
             name, _, value = part.partition(": ")
-            expect(name in ("file", "before", "in a fresh minute"), f"a comment before a block says {part!r}")
+            fresh = re.fullmatch(r"in the first (\d+) of (\d+) s", part)
+            expect(fresh or name in ("file", "before"), f"a comment before a block says {part!r}")
             self.file = value if name == "file" else self.file
             self.before = value if name == "before" else self.before
-            self.fresh_minute = self.fresh_minute or name == "in a fresh minute"
+            self.fresh = (int(fresh[1]), int(fresh[2])) if fresh else self.fresh
+
+    def missing(self, output):
+        return [pattern for pattern in self.shows if not re.search(pattern, output, re.M)]
 
 
 def check_elsewhere(name, commands):
@@ -115,29 +122,10 @@ def wait_until(condition, what):
 
 
 class Reader:
-    """Somebody who follows the README from its top."""
+    """Somebody who follows the README: what it says, in a folder, where some words of it stand for others."""
 
-    def __init__(self, folder, weird, weirctl):
-        self.folder, self.weird, self.weirctl = folder, weird, weirctl
-        listen, admin, client, peer = free_ports(4)
-        etcd = f"http://127.0.0.1:{client}"
-        self.daemon, self.yaml = None, ""
-        self.etcd = Background(
-            ["etcd", "--data-dir", folder / "etcd", "--listen-client-urls", etcd, "--advertise-client-urls", etcd,
-             "--listen-peer-urls", f"http://127.0.0.1:{peer}", "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
-             "--initial-cluster", f"default=http://127.0.0.1:{peer}"], folder / "etcd.log")
-        self.upstream = Background([ROOT / "scripts/demo-upstream", "0"], folder / "upstream.log")
-        wait_until(lambda: self.upstream.output().startswith("http"), self.upstream.output)
-        self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("WEIR")},
-            "PATH": f"{weird.parent}:{weirctl.parent}:{os.environ['PATH']}", "WEIRD": str(weird),
-            "WEIR_LISTEN": f"127.0.0.1:{listen}", "WEIR_ADMIN": f"127.0.0.1:{admin}",
-            "ETCDCTL_API": "3", "ETCDCTL_ENDPOINTS": etcd}
-        self.stands_for = {
-            "127.0.0.1:4040": f"127.0.0.1:{listen}", "127.0.0.1:9464": f"127.0.0.1:{admin}",
-            "http://127.0.0.1:9000": self.upstream.output().strip(), "build/release/weirctl": str(weirctl),
-            "http://etcd1:2379,http://etcd2:2379,http://etcd3:2379": etcd}
-        wait_until(lambda: self.succeeds(["etcdctl", "endpoint", "health"]), self.etcd.output)
+    def __init__(self, folder, environment, stands_for):
+        self.folder, self.environment, self.stands_for, self.yaml = folder, environment, stands_for, ""
 
     def succeeds(self, command):
         return subprocess.run(command, env=self.environment, capture_output=True, timeout=PATIENCE).returncode == 0
@@ -147,13 +135,83 @@ class Reader:
             line = line.replace(text, meaning)
         return line
 
-    def run(self, line):
+    def shell(self, line):
+        """How it ended and what it said."""
         done = subprocess.run(["bash", "-o", "pipefail", "-c", self.mine(line)], cwd=self.folder, env=self.environment,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                               timeout=2 * PATIENCE)
-        text = done.stdout.decode(errors="replace")
-        expect(done.returncode == 0, f"{line}\nexits with {done.returncode}: {text}")
+        return done.returncode, done.stdout.decode(errors="replace")
+
+    def run(self, line):
+        code, text = self.shell(line)
+        expect(code == 0, f"{line}\nexits with {code}: {text}")
         return text
+
+    def do(self, command):
+        return self.run(command)
+
+    def follow(self, block, marks):
+        def wait_for_window():
+            if marks.fresh:
+                wait_until(lambda: time.time() % marks.fresh[1] < marks.fresh[0], lambda: "a window that has just begun")
+
+        if marks.file:
+            (self.folder / marks.file).write_text(self.mine(self.yaml))
+        if marks.before:
+            self.run(marks.before)
+        lines = [line.strip() for line in block.replace("\\\n", "").splitlines()]
+        commands = [line for line in lines if line and not line.startswith(("#", *marks.elsewhere))]
+        if not marks.again:
+            wait_for_window()
+        output = ""
+        for command in commands[:-1] if marks.again else commands:
+            output += self.do(command)
+
+        def shown_now():
+            nonlocal output
+            wait_for_window()
+            output = self.shell(commands[-1])[1]
+            return not marks.missing(output)
+
+        if marks.again:
+            wait_until(shown_now, lambda: f"{commands[-1]} shows {marks.missing(output)} but only\n{output}")
+        expect(not marks.missing(output), f"{block}\ndoes not show {marks.missing(output)} but\n{output}")
+
+    def check_yaml(self, block):
+        self.yaml = block
+        file = self.folder / "block.yaml"
+        file.write_text(block)
+        self.run(f"weird --config {file} --check")
+
+
+class OnOneMachine(Reader):
+    """Who follows it from its top, with a daemon, an upstream and an etcd."""
+
+    def __init__(self, folder, weird, weirctl):
+        self.weird, self.weirctl, self.daemon = weird, weirctl, None
+        listen, admin, client, peer = free_ports(4)
+        etcd = f"http://127.0.0.1:{client}"
+        self.etcd = Background(
+            ["etcd", "--data-dir", folder / "etcd", "--listen-client-urls", etcd, "--advertise-client-urls", etcd,
+             "--listen-peer-urls", f"http://127.0.0.1:{peer}", "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
+             "--initial-cluster", f"default=http://127.0.0.1:{peer}"], folder / "etcd.log")
+        self.upstream = Background([ROOT / "scripts/demo-upstream", "0"], folder / "upstream.log")
+        wait_until(lambda: self.upstream.output().startswith("http"), self.upstream.output)
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("WEIR")},
+            "PATH": f"{weird.parent}:{weirctl.parent}:{os.environ['PATH']}", "WEIRD": str(weird),
+            "WEIR_LISTEN": f"127.0.0.1:{listen}", "WEIR_ADMIN": f"127.0.0.1:{admin}",
+            "ETCDCTL_API": "3", "ETCDCTL_ENDPOINTS": etcd}
+        stands_for = {
+            "127.0.0.1:4040": f"127.0.0.1:{listen}", "127.0.0.1:9464": f"127.0.0.1:{admin}",
+            "http://127.0.0.1:9000": self.upstream.output().strip(), "build/release/weirctl": str(weirctl),
+            "http://etcd1:2379,http://etcd2:2379,http://etcd3:2379": etcd}
+        super().__init__(folder, environment, stands_for)
+        wait_until(lambda: self.succeeds(["etcdctl", "endpoint", "health"]), self.etcd.output)
+
+    def do(self, command):
+        goes_on = command.startswith(("make run", "weird ")) and not re.search(r"--(check|help|version)\b", command)
+        return self.start(command) if goes_on else self.run(command)
 
     def start(self, line):
         self.stop_daemon()
@@ -167,37 +225,19 @@ class Reader:
             expect(self.daemon.stop() == 0, f"weird did not stop well: {self.daemon.output()}")
         self.daemon = None
 
-    def follow(self, block, marks):
-        if marks.whole:
-            return
-        if marks.fresh_minute:
-            wait_until(lambda: time.time() % 60 < 25, lambda: "a minute that has just begun")
-        if marks.file:
-            (self.folder / marks.file).write_text(self.mine(self.yaml))
-        if marks.before:
-            self.run(marks.before)
-        output = ""
-        for line in block.replace("\\\n", "").splitlines():
-            command = line.strip()
-            if not command or command.startswith("#") or any(command.startswith(one) for one in marks.elsewhere):
-                continue
-            goes_on = command.startswith(("make run", "weird ")) and not re.search(r"--(check|help|version)\b", command)
-            output += self.start(command) if goes_on else self.run(command)
-        for pattern in marks.shows:
-            expect(re.search(pattern, output, re.M), f"{block}\ndoes not show {pattern!r} but\n{output}")
-
-    def check_yaml(self, block):
-        self.yaml = block
-        file = self.folder / "block.yaml"
-        file.write_text(block)
-        self.run(f"weird --config {file} --check")
-
     def close(self):
         try:
             self.stop_daemon()
         finally:
             self.upstream.stop()
             self.etcd.stop()
+
+
+def blocks_of(readme):
+    """The comment, the kind and the text of each."""
+    blocks = BLOCK.findall(readme)
+    expect(readme.count("```") == 2 * len(blocks), "a block is not read as one")
+    return blocks
 
 
 def queries_in(block):
@@ -231,20 +271,20 @@ def check_links(readme):
 
 def main(weird, weirctl):
     readme = (ROOT / "README.md").read_text()
-    blocks = BLOCK.findall(readme)
-    expect(readme.count("```") == 2 * len(blocks), "a block is not read as one")
+    blocks = blocks_of(readme)
     queries = [query for _, kind, block in blocks if kind == "promql" for query in queries_in(block)]
     expect(len(queries) >= 3, "queries are missing")
     check_links(readme)
     check_metrics(readme, queries)
     with tempfile.TemporaryDirectory(prefix="weir-readme-") as folder:
         check_queries(queries, pathlib.Path(folder))
-        reader = Reader(pathlib.Path(folder), pathlib.Path(weird).resolve(), pathlib.Path(weirctl).resolve())
+        reader = OnOneMachine(pathlib.Path(folder), pathlib.Path(weird).resolve(), pathlib.Path(weirctl).resolve())
         try:
             for comment, kind, block in blocks:
                 expect(kind in ("", "sh", "yaml", "promql"), f"nobody knows what to do with {kind}")
-                if kind == "sh":
-                    reader.follow(block, Marks(comment))
+                marks = Marks(comment)
+                if kind == "sh" and not marks.whole:
+                    reader.follow(block, marks)
                 elif kind == "yaml":
                     reader.check_yaml(block)
         finally:
