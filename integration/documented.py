@@ -13,7 +13,6 @@ import pathlib
 import pty
 import subprocess
 import sys
-import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -28,7 +27,7 @@ class OnATerminal(readme.Reader):
     def __init__(self):
         proxy, prometheus = readme.free_ports(2)
         plugin = subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0
-        environment = {**os.environ, "COMPOSE_PROJECT_NAME": PROJECT, "WEIR_IMAGES": "weir-integration", "COLUMNS": "250",
+        environment = {**readme.own_environment(), "COMPOSE_PROJECT_NAME": PROJECT, "WEIR_IMAGES": "weir-integration", "COLUMNS": "250",
                        "WEIR_PORT": str(proxy), "PROMETHEUS_PORT": str(prometheus)}
         stands_for = {"docker-compose": "docker compose" if plugin else "docker-compose", "--build": "--no-build",
                       "127.0.0.1:4040": f"127.0.0.1:{proxy}"}
@@ -62,7 +61,7 @@ class OnATerminal(readme.Reader):
         try:
             with urllib.request.urlopen(self.prometheus + urllib.parse.quote(query)) as page:
                 found = json.load(page)["data"]["result"]
-        except urllib.error.URLError:
+        except OSError:
             return ""
         return "".join(" ".join([*(f"{name}={value}" for name, value in sorted(one["metric"].items())), one["value"][1]]) + "\n"
                        for one in found)

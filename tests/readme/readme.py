@@ -114,6 +114,10 @@ class Background:
                 pass
 
 
+def own_environment():
+    return {name: value for name, value in os.environ.items() if not name.startswith("WEIR")}
+
+
 def wait_until(condition, what):
     deadline = time.monotonic() + PATIENCE
     while not condition():
@@ -198,7 +202,7 @@ class OnOneMachine(Reader):
         self.upstream = Background([ROOT / "scripts/demo-upstream", "0"], folder / "upstream.log")
         wait_until(lambda: self.upstream.output().startswith("http"), self.upstream.output)
         environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("WEIR")},
+            **own_environment(),
             "PATH": f"{weird.parent}:{weirctl.parent}:{os.environ['PATH']}", "WEIRD": str(weird),
             "WEIR_LISTEN": f"127.0.0.1:{listen}", "WEIR_ADMIN": f"127.0.0.1:{admin}",
             "ETCDCTL_API": "3", "ETCDCTL_ENDPOINTS": etcd}
