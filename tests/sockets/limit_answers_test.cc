@@ -147,23 +147,38 @@ TEST_F(Resources, ABadQueryIs400) {
   }
 }
 
-TEST_F(Resources, MetricsTellOfClaimsUnitsAndTheLine) {
+// What every limit's metrics say when its three units are used and one request waits.
+void expect_three_used_and_one_in_line(const WeirdProcess& weird) {
+  EXPECT_EQ(weird.metric("weir_waiting"), 1);
+  EXPECT_EQ(weird.metric("weir_resources"), 1);
+  EXPECT_EQ(weird.metric("weir_overflow_total"), 0);
+  EXPECT_EQ(weird.metric("weir_store_up"), 1);
+  EXPECT_EQ(weird.metric("weir_degraded_seconds_total"), 0);
+  EXPECT_GE(weird.metric("weir_claims_total", {{"result", "short"}}), 1);
+  EXPECT_EQ(weird.metric("weir_units_total", {{"rule", "default"}, {"event", "claimed"}}), 3);
+  EXPECT_EQ(weird.metric("weir_units_total", {{"rule", "default"}, {"event", "spent"}}), 3);
+  EXPECT_EQ(weird.metric("weir_admission_overhead_seconds_bucket", {{"le", "+Inf"}}), 3);
+}
+
+TEST_F(Resources, MetricsTellOfUnitsAndTheLine) {
   RawClient client(weird_.port());
   for (int i = 0; i < 3; ++i) client.get("/");
   auto line = lined_up(weird_, {"/"});
-  EXPECT_EQ(weird_.metric("weir_waiting"), 1);
-  EXPECT_EQ(weird_.metric("weir_resources"), 1);
-  EXPECT_EQ(weird_.metric("weir_overflow_total"), 0);
-  EXPECT_EQ(weird_.metric("weir_store_up"), 1);
-  EXPECT_EQ(weird_.metric("weir_degraded_seconds_total"), 0);
-  EXPECT_GE(weird_.metric("weir_claims_total", {{"result", "granted"}}), 1);
-  EXPECT_GE(weird_.metric("weir_claims_total", {{"result", "short"}}), 1);
-  EXPECT_GE(weird_.metric("weir_claim_seconds_count"), 1);
-  EXPECT_EQ(weird_.metric("weir_units_total", {{"rule", "default"}, {"event", "claimed"}}), 3);
-  EXPECT_EQ(weird_.metric("weir_units_total", {{"rule", "default"}, {"event", "spent"}}), 3);
-  EXPECT_EQ(weird_.metric("weir_admission_overhead_seconds_bucket", {{"le", "+Inf"}}), 3);
+  expect_three_used_and_one_in_line(weird_);
+  EXPECT_EQ(weird_.metric("weir_claims_total", {{"result", "granted"}}), 0) << "nobody else counts";
   const std::string text = weird_.admin("/metrics").body;
   EXPECT_NE(text.find("# TYPE weir_wait_seconds histogram\n"), std::string::npos);
+}
+
+TEST_F(Resources, MetricsTellOfClaimsWhereThereAreSome) {
+  WeirdProcess weird(
+      {.servers = {upstream_.url()}, .default_rule = "{limit: 3, window: 24h, mode: sliding}"});
+  RawClient client(weird.port());
+  for (int i = 0; i < 3; ++i) client.get("/");
+  auto line = lined_up(weird, {"/"});
+  expect_three_used_and_one_in_line(weird);
+  EXPECT_GE(weird.metric("weir_claims_total", {{"result", "granted"}}), 1);
+  EXPECT_GE(weird.metric("weir_claim_seconds_count"), 1);
 }
 
 }  // namespace
