@@ -13,9 +13,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause{500};
 constexpr milliseconds kLongestPause{30'000};
 // Kept connections are closed before a server of ordinary settings (5 s and more) would close them:
-// a request sent while its FIN is on the way is lost.
+// a request sent while its FIN is on the way is lost. Until then there are as many as were needed
+// at once: one closed early would be made anew with the next burst, behind all others.
 constexpr milliseconds kMaxIdle{4'000};
-constexpr std::size_t kMaxIdlePerServer = 256;
 constexpr milliseconds kNever{0};
 // How long the addresses of a name are taken to be right.
 constexpr milliseconds kNameValid{10'000};
@@ -156,7 +156,6 @@ Outbound Upstream::take_idle(Used used) {
 
 void Upstream::keep(std::size_t index, std::shared_ptr<Stream> stream) {
   auto& idle = servers_[index].idle;
-  if (idle.size() == kMaxIdlePerServer) drop_idle(idle.front().get());
   // Whatever comes now, an end or bytes that nobody asked for, the connection is of no more use.
   stream->on_event([this, raw = stream.get()] { drop_idle(raw); });
   stream->set_read_timeout(kMaxIdle);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/support/answers.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/weird_process.h"
@@ -167,6 +169,33 @@ TEST(KeptConnection, IsClosedBeforeAServerOfOrdinarySettingsWouldCloseIt) {
   // The client's own connection is another matter.
   EXPECT_EQ(client.get("/3").status, 200);
   EXPECT_EQ(upstream.connections(), 2);
+}
+
+// A server that accepts one at a time between other work lets new connections wait behind the kept
+// ones, so that to close what is needed again at once shows as a long tail.
+TEST(KeptConnection, ThereIsOneForEachOfThoseThatWereServedAtOnce) {
+  constexpr std::size_t kAtOnce = 600;
+  std::array<Gate, 4> rounds;
+  FakeUpstream upstream([&](UpstreamConnection& connection) {
+    while (const auto request = connection.read_request()) {
+      connection.wait(rounds[std::stoul(request->target.substr(1))]);
+      connection.send(answer(200, "ok"));
+    }
+  });
+  WeirdProcess weird({.servers = {upstream.url()}, .workers = 1});
+  std::vector<RawClient> clients;
+  while (clients.size() < kAtOnce) clients.emplace_back(weird.port());
+  for (std::size_t round = 0; round < rounds.size(); ++round) {
+    const int before = upstream.connections();
+    for (RawClient& client : clients)
+      client.send(lines({"GET /" + std::to_string(round) + " HTTP/1.1", "Host: h"}));
+    upstream.wait_for_requests(kAtOnce * (round + 1));
+    rounds[round].open();
+    for (RawClient& client : clients) ASSERT_EQ(client.read_answer().status, 200);
+    // On a machine that is slow enough some were idle for too long, which one round may be.
+    if (round > 0 && upstream.connections() == before) return;
+  }
+  ADD_FAILURE() << upstream.connections() << " connections were made for " << kAtOnce << " at once";
 }
 
 TEST(KeptConnection, MayWaitLongerForAnAnswerThanItMayBeIdle) {
