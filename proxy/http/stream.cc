@@ -61,7 +61,11 @@ void Stream::on_ready(unsigned events) {
     writer_.wake();
   }
   if (!read_side) return;
-  if (reader_.waiting()) return reader_.wake_now();
+  if (reader_.waiting()) {
+    if (!ended || !on_event_) return reader_.wake_now();
+    // Who reads may have what it wants with these bytes and never come to the end behind them.
+    reader_.wake();
+  }
   if (on_event_) on_event_();
 }
 
@@ -174,6 +178,7 @@ Task<Stream::Status> Stream::more(std::chrono::milliseconds timeout, std::size_t
   }
   read_deadline_.disarm();
   if (aborted_ || interrupted_ || socket_ < 0) co_return Status::aborted;
+  read_deadline_.disarm();  // one that was set while nobody waited is not this one's
   if (size() > had) co_return Status::ok;
   co_return read_end_ != Status::ok ? read_end_ : Status::timed_out;
 }

@@ -78,7 +78,8 @@ class Stream {
   Status write_now(Pieces& pieces);
   std::uint64_t sent() const { return sent_; }  // bytes that the kernel has taken
 
-  // Called when something arrives, or the peer leaves, while nobody waits in more().
+  // Called when something arrives while nobody waits in more(), and in any case when the peer
+  // leaves.
   void on_event(std::function<void()> event) { on_event_ = std::move(event); }
   // The peer has closed its side or broken the connection; there may still be bytes to read.
   bool peer_left() const { return peer_left_; }
