@@ -12,6 +12,8 @@ namespace {
 
 // Enough for every scraper and operator at once.
 constexpr http::Limits kAdminLimits{.connections = 256};
+// Of the process itself: listeners, event loops, etcd.
+constexpr std::size_t kOtherFiles = 100;
 constexpr std::int64_t kMostUnits = 1'000'000'000;
 // Giving units back must not keep the process from ending.
 constexpr std::chrono::milliseconds kStopTimeout{2'000};
@@ -43,6 +45,15 @@ CoordinationThread::Limits limits_of(const Config& config) {
   const Rule& fallback = config.default_rule;
   limits.by_rule.emplace_back(fallback.name, own_limit(fallback.limit, config.coordination));
   return limits;
+}
+
+// Each connection may need a second one, to an upstream.
+void warn_of_open_files(Log& log, const http::Limits& limits) {
+  const std::size_t files = raise_open_files();
+  if (limits.connections * 2 + kOtherFiles <= files) return;
+  log.warn("limits.connections is more than the open files allow: each may need two",
+           {{"connections", static_cast<std::int64_t>(limits.connections)},
+            {"open_files", static_cast<std::int64_t>(files)}});
 }
 
 AccessLog access_log(Log& log) {
@@ -162,6 +173,7 @@ std::shared_ptr<const Settings> Daemon::make_settings() {
 
 // What tells the workers of the configuration that holds now; for any thread.
 std::function<void()> Daemon::workers_configuration() {
+  warn_of_open_files(log_, config_.limits);
   log_.configure(config_.log);
   settings_ = make_settings();
   return

@@ -199,6 +199,7 @@ Task<bool> Exchange::wait_for_throttle() {
 // Not now: with what is left of the limit.
 Task<void> Exchange::refuse(Ending ending, http::LocalReply denial) {
   denial.resource = routed_.resource;
+  append_previous_attempts(denial.fields, attempts_.previous());
   denial.fields = admission_.fields(buffers_.limit_fields).text;
   ending_ = ending;
   status_ = http::status_of(denial.denial);
@@ -303,6 +304,8 @@ Task<void> Exchange::tell(Attempts::Result result) {
     case Attempts::Result::unreachable:
       return fail(
           Ending::upstream_unreachable, Denial::upstream_unreachable,
+    case Attempts::Result::no_socket:
+      return refuse_without_socket();
           "every server of upstream " + upstream().options().name + " refused the connection");
     case Attempts::Result::timed_out:
       return fail(Ending::upstream_timeout, Denial::upstream_timeout, "no answer came in time");
@@ -320,6 +323,15 @@ Task<void> Exchange::tell(Attempts::Result result) {
                   "the connection ended before an answer");
   }
 }
+// Our own trouble, which says nothing of the upstream: as where all connections are in use.
+Task<void> Exchange::refuse_without_socket() {
+  co_await attempts_.stop();
+  http::LocalReply denial{Denial::queue_full,
+                          "this replica has no file, port or address left to reach upstream " +
+                              upstream().options().name + " with"};
+  co_await refuse(Ending::queue_full, std::move(denial));
+}
+
 
 Task<void> Exchange::reply(Ending ending, Denial denial, std::string detail) {
   ending_ = ending;

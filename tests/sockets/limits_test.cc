@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/support/answers.h"
+#include "tests/support/eventually.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/weird_process.h"
 
@@ -194,29 +197,58 @@ TEST(ConnectionLimit, BeyondItClientsGet503UntilOneLeaves) {
   EXPECT_EQ(status, 200);
 }
 
-TEST(OpenFiles, RunningOutOfThemIsSurvived) {
-  FakeUpstream upstream(serve(answer(200, "ok")));
-  WeirdProcess weird({.servers = {upstream.url()}}, {.arguments = {}, .open_files = 64});
-  EXPECT_EQ(get(weird.port(), "/before").status, 200);
-  {
-    // The kernel completes the handshake of those that cannot be accepted.
-    std::vector<RawClient> crowd;
-    for (int i = 0; i < 100; ++i) crowd.emplace_back(weird.port());
-    for (RawClient& client : crowd) client.send("GET / HTTP/1.1\r\n");
-    RawClient latecomer(weird.port());
-    latecomer.send(lines({"GET /latecomer HTTP/1.1", "Host: h"}));
-    EXPECT_FALSE(weird.wait_for_exit(300ms)) << weird.log();
+// Weir with one loop and 64 files, and a crowd that takes all that are left.
+class OpenFiles : public testing::Test {
+ protected:
+  void crowd_in() {
+    for (int i = 0; i < 100; ++i) crowd_.emplace_back(weird_.port());
+    // A few more than 64, where it was born with some beyond.
+    int last = 0;
+    eventually("all files are taken", [&] {
+      const int now = weird_.open_files();
+      return std::exchange(last, now) == now && now >= 64;
+    });
   }
-  const auto deadline = steady_clock::now() + patience;
-  bool served = false;
-  while (!served && steady_clock::now() < deadline) {
-    try {
-      served = get(weird.port(), "/after").status == 200;
-    } catch (const MalformedMessage&) {
-      // Turned away; there may be no descriptor free yet.
-    }
-  }
-  EXPECT_TRUE(served);
+
+  FakeUpstream upstream_{serve(answer(200, "ok"))};
+  WeirdProcess weird_{Config{.servers = {upstream_.url()},
+                             .upstream = "throttle: {kind: aimd}",
+                             .workers = 1,
+                             .default_rule = "{limit: 100, window: 1h}"},
+                      {.arguments = {}, .open_files = 64}};
+  std::vector<RawClient> crowd_;
+};
+
+TEST_F(OpenFiles, TooFewForTheConnectionsThatAreAllowedAreWarnedOf) {
+  EXPECT_TRUE(weird_.wait_for_log("limits.connections is more than the open files allow"));
+}
+
+TEST_F(OpenFiles, WhoCameWhenThereWereNoneIsServedOnceThereAre) {
+  crowd_in();
+  // The kernel completes the handshake of those that cannot be accepted.
+  RawClient latecomer(weird_.port());
+  latecomer.send(lines({"GET / HTTP/1.1", "Host: h"}));
+  EXPECT_TRUE(latecomer.quiet_for(300ms));
+  EXPECT_FALSE(weird_.wait_for_exit(0ms)) << weird_.log();
+  crowd_.clear();  // and nobody else comes
+  EXPECT_EQ(latecomer.read_answer().status, 200);
+}
+
+TEST_F(OpenFiles, NoneLeftForAnUpstreamIsOurOwnTroubleAndNotTheUpstreams) {
+  RawClient client(weird_.port());
+  crowd_in();
+  const Answer refused = client.get("/");
+  expect_problem(refused, 503, "queue_full");
+  EXPECT_EQ(refused.fields.get("Retry-After"), "1");
+  EXPECT_TRUE(refused.fields.has("RateLimit"));
+  EXPECT_EQ(upstream_.connections(), 0);
+  crowd_.clear();
+  eventually("files are free", [&] { return weird_.open_files() < 60; });
+  EXPECT_EQ(weird_.metric("weir_throttle_rate"), 100) << "nothing was learned";
+  EXPECT_EQ(weird_.metric("weir_requests_total", {{"outcome", "queue_full"}}), 1);
+  const Answer served = client.get("/");
+  EXPECT_EQ(served.status, 200);
+  EXPECT_NE(served.fields.get("RateLimit").find("r=99"), std::string::npos) << "nothing was spent";
 }
 
 }  // namespace
