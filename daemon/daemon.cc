@@ -58,19 +58,19 @@ void warn_of_open_files(Log& log, const http::Limits& limits) {
 
 AccessLog access_log(Log& log) {
   return [&log](const AccessRecord& record) {
-    log.info("access", {{"client", record.client},
-                        {"method", record.method},
-                        {"target", record.target},
-                        {"rule", record.rule},
-                        {"status", std::int64_t{record.status}},
-                        {"outcome", to_string(record.ending)},
-                        {"took_us", std::int64_t{record.took.count()}}});
+    log.access({{"client", record.client},
+                {"method", record.method},
+                {"target", record.target},
+                {"rule", record.rule},
+                {"status", std::int64_t{record.status}},
+                {"outcome", to_string(record.ending)},
+                {"took_us", std::int64_t{record.took.count()}}});
   };
 }
 
 }  // namespace
 
-Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
+Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Loaded loaded)
     : clock_(clock),
       log_(log),
       sources_(std::move(sources)),

@@ -77,6 +77,18 @@ TEST_F(Limits, TooLongATargetIs414) {
   expect_served(with_target_bytes(8192));
 }
 
+TEST_F(Limits, ARefusalHasItsBodyThoughTheRequestBeforeWasHead) {
+  for (const std::string& request :
+       {with_target_bytes(20000), with_header_bytes(40000), std::string("GET / HTTP/1.1\n")}) {
+    RawClient client(weird_.port());
+    client.send(lines({"HEAD / HTTP/1.1", "Host: h"}));
+    EXPECT_EQ(client.read_answer("HEAD").status, 200);
+    client.send(request);
+    const Answer refused = client.read_answer();
+    expect_problem(refused, refused.status);
+  }
+}
+
 class SmallLimits : public Limits {
  protected:
   SmallLimits() : Limits("limits: {header_bytes: 1024, header_fields: 5, target_bytes: 100}") {}
