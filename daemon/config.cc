@@ -57,6 +57,7 @@ class OverrideReader {
     }
     set("default.limit", yaml_scalar(text.substr(0, slash)));
     set("default.window", yaml_scalar(text.substr(slash + 1)));
+    set("default.unlimited", yaml_scalar("false"));
   }
 
   void set_etcd() {
