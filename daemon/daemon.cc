@@ -74,7 +74,8 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Loaded loaded)
     : clock_(clock),
       log_(log),
       sources_(std::move(sources)),
-      config_(std::move(config)),
+      default_replica_(default_replica_name()),
+      config_(*std::move(loaded.config)),
       since_(clock.wall_now()),
       loop_(clock),
       cooldowns_(
@@ -93,7 +94,7 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Loaded loaded)
               }}),
       drain_deadline_([this] { cut(); }),
       stop_deadline_([this] { end(); }) {
-  if (config_.replica.empty()) config_.replica = default_replica_name();
+  if (config_.replica.empty()) config_.replica = default_replica_;
   const std::size_t workers = config_.workers > 0
                                   ? static_cast<std::size_t>(config_.workers)
                                   : std::max(1u, std::thread::hardware_concurrency());
@@ -122,6 +123,8 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Loaded loaded)
       [this](http::Connection& connection) { return admin_.serve(connection); },
       [](const http::Connection&, http::Denial) {});
   admin_server_->configure({kAdminLimits, config_.timeouts});
+  file_watch_ =
+      std::make_unique<FileWatch>(loop_, loaded.files, [this] { reload("file changed"); });
 }
 
 // The thread that wakes those in line ends before their loops do, but what they hold of it stays.
@@ -137,10 +140,6 @@ void Daemon::run() {
   coordination_->start();
   for (auto& worker : workers_) worker->start();
   admin_server_->start();
-  if (!sources_.file.empty()) {
-    file_watch_ =
-        std::make_unique<FileWatch>(loop_, sources_.file, [this] { reload("file changed"); });
-  }
   log_.info("listening on " + listen_address_ + ", admin on " + admin_address_,
             {{"replica", config_.replica},
              {"workers", static_cast<std::int64_t>(workers_.size())},
@@ -173,8 +172,8 @@ std::shared_ptr<const Settings> Daemon::make_settings() {
 
 // What tells the workers of the configuration that holds now; for any thread.
 std::function<void()> Daemon::workers_configuration() {
-  warn_of_open_files(log_, config_.limits);
   log_.configure(config_.log);
+  warn_of_open_files(log_, config_.limits);
   settings_ = make_settings();
   return
       [this, settings = settings_, options = http::ServerOptions{config_.limits, config_.timeouts},
@@ -205,10 +204,9 @@ void Daemon::on_signal(int signal) {
 void Daemon::reload(std::string_view why) {
   if (phase_ != Phase::serving) return;
   Loaded loaded = load_config(sources_);
+  file_watch_->watch(loaded.files);
   if (loaded.config) {
-    if (loaded.config->replica.empty() && sources_.overrides.count("replica") == 0) {
-      loaded.config->replica = config_.replica;
-    }
+    if (loaded.config->replica.empty()) loaded.config->replica = default_replica_;
     loaded.errors = check_reload(config_, *loaded.config);
   }
   if (!loaded.errors.empty()) {
