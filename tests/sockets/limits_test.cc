@@ -2,7 +2,9 @@
 // beyond that.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <optional>
 #include <utility>
 
 #include "tests/support/answers.h"
@@ -261,6 +263,22 @@ TEST_F(OpenFiles, NoneLeftForAnUpstreamIsOurOwnTroubleAndNotTheUpstreams) {
   const Answer served = client.get("/");
   EXPECT_EQ(served.status, 200);
   EXPECT_NE(served.fields.get("RateLimit").find("r=99"), std::string::npos) << "nothing was spent";
+}
+
+TEST(OpenFilesAtStart, AreRaisedAsFarAsTheSystemAllows) {
+  FakeUpstream upstream(serve(answer(200, "ok")));
+  rlimit ours{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &ours), 0);
+  ASSERT_GT(ours.rlim_max, 256u);
+  // What it is born with is ours.
+  const rlimit few{64, ours.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::optional<WeirdProcess> weird;
+  weird.emplace(Config{.servers = {upstream.url()}, .workers = 1});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &ours), 0);
+  std::vector<RawClient> crowd;
+  for (int i = 0; i < 100; ++i) crowd.emplace_back(weird->port());
+  EXPECT_EQ(get(weird->port(), "/").status, 200);
 }
 
 }  // namespace
