@@ -61,14 +61,16 @@ class StillClock final : public Clock {
   WallTime wall_now() const override { return {}; }
 };
 
-// Each look at it is a second later.
+// Each look at it is a second later, until it is stopped.
 class FastClock final : public Clock {
  public:
-  SteadyTime steady_now() const override { return now_ += std::chrono::seconds{1}; }
+  SteadyTime steady_now() const override { return now_ += step_; }
   WallTime wall_now() const override { return {}; }
+  void stop() { step_ = {}; }
 
  private:
   mutable SteadyTime now_{};
+  std::chrono::seconds step_{1};
 };
 
 struct Waiter {
@@ -103,7 +105,7 @@ TEST(Resolve, ARequestThatIsCancelledDoesNotWaitForTheNameServer) {
 
 TEST(Resolve, ARequestWaitsForTheNameServerNoLongerThanForAConnection) {
   slow_lookup.begin_anew();
-  const FastClock clock;
+  FastClock clock;
   Loop loop(clock);
   UpstreamOptions options;
   options.servers = {{std::string(kSlowName), 1}};
@@ -114,7 +116,12 @@ TEST(Resolve, ARequestWaitsForTheNameServerNoLongerThanForAConnection) {
   const SteadyTime long_after = clock.steady_now() + std::chrono::seconds{30};
   while (!waiter.over && clock.steady_now() < long_after) loop.context().run_one();
   EXPECT_TRUE(waiter.over);
+  clock.stop();
+  Waiter next;
+  spawn(connect(upstream, next), [] {});
+  EXPECT_FALSE(next.over);
   slow_lookup.let_go();
+  while (!next.over) loop.context().run_one();
 }
 
 }  // namespace
