@@ -1,4 +1,4 @@
-# `make run` and `make test` are the two commands; both set up a bare Debian machine by themselves.
+# `make run` and `make test` are the two commands; both install what a bare Debian machine lacks.
 PRESET ?= dev
 JOBS ?= 2
 
@@ -18,8 +18,8 @@ test:
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET) -j $(JOBS)
 	scripts/fuzz build
+	@{ [ $(PRESET) = dev ] && integration/with-engine true; } || echo "The cluster in containers is NOT tested."
 	ctest --preset $(PRESET)
-	@{ [ $(PRESET) = dev ] && integration/with-engine true; } || echo "The cluster in containers was NOT tested."
 
 # A whole cluster in containers, broken in every way that containers allow; `make test` does it too where Docker is there.
 integration:

@@ -57,6 +57,7 @@ class OverrideReader {
     }
     set("default.limit", yaml_scalar(text.substr(0, slash)));
     set("default.window", yaml_scalar(text.substr(slash + 1)));
+    set("default.unlimited", yaml_scalar("false"));
   }
 
   void set_etcd() {
@@ -128,8 +129,15 @@ Loaded parse_config(const FileText& text, const std::string& file_name, const Ov
 }
 
 Loaded load_config(const Sources& sources) {
-  FileText text = sources.file.empty() ? std::string() : read_file(sources.file);
-  return parse_config(text, sources.file, sources.overrides, read_file);
+  FileLooks looks;
+  const auto read = [&looks](const std::string& name) {
+    looks.emplace(name, look_of(name));
+    return read_file(name);
+  };
+  const FileText text = sources.file.empty() ? std::string() : read(sources.file);
+  Loaded loaded = parse_config(text, sources.file, sources.overrides, read);
+  loaded.files = std::move(looks);
+  return loaded;
 }
 
 std::vector<std::string> check_reload(const Config& running, const Config& next) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "coordination/options.h"
+#include "daemon/file_look.h"
 #include "proxy/http/limits.h"
 #include "proxy/limit_fields.h"
 #include "proxy/path.h"
@@ -79,6 +80,7 @@ struct Sources {
 struct Loaded {
   std::optional<Config> config;
   std::vector<std::string> errors;
+  FileLooks files = {};  // all that were asked for, as they looked just before
 };
 
 // A file that cannot be read comes back as the reason.

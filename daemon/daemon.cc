@@ -12,6 +12,8 @@ namespace {
 
 // Enough for every scraper and operator at once.
 constexpr http::Limits kAdminLimits{.connections = 256};
+// Of the process itself: listeners, event loops, etcd.
+constexpr std::size_t kOtherFiles = 100;
 constexpr std::int64_t kMostUnits = 1'000'000'000;
 // Giving units back must not keep the process from ending.
 constexpr std::chrono::milliseconds kStopTimeout{2'000};
@@ -45,25 +47,35 @@ CoordinationThread::Limits limits_of(const Config& config) {
   return limits;
 }
 
+// Each connection may need a second one, to an upstream.
+void warn_of_open_files(Log& log, const http::Limits& limits) {
+  const std::size_t files = raise_open_files();
+  if (limits.connections * 2 + kOtherFiles <= files) return;
+  log.warn("limits.connections is more than the open files allow: each may need two",
+           {{"connections", static_cast<std::int64_t>(limits.connections)},
+            {"open_files", static_cast<std::int64_t>(files)}});
+}
+
 AccessLog access_log(Log& log) {
   return [&log](const AccessRecord& record) {
-    log.info("access", {{"client", record.client},
-                        {"method", record.method},
-                        {"target", record.target},
-                        {"rule", record.rule},
-                        {"status", std::int64_t{record.status}},
-                        {"outcome", to_string(record.ending)},
-                        {"took_us", std::int64_t{record.took.count()}}});
+    log.access({{"client", record.client},
+                {"method", record.method},
+                {"target", record.target},
+                {"rule", record.rule},
+                {"status", std::int64_t{record.status}},
+                {"outcome", to_string(record.ending)},
+                {"took_us", std::int64_t{record.took.count()}}});
   };
 }
 
 }  // namespace
 
-Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
+Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Loaded loaded)
     : clock_(clock),
       log_(log),
       sources_(std::move(sources)),
-      config_(std::move(config)),
+      default_replica_(default_replica_name()),
+      config_(*std::move(loaded.config)),
       since_(clock.wall_now()),
       loop_(clock),
       cooldowns_(
@@ -82,7 +94,7 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
               }}),
       drain_deadline_([this] { cut(); }),
       stop_deadline_([this] { end(); }) {
-  if (config_.replica.empty()) config_.replica = default_replica_name();
+  if (config_.replica.empty()) config_.replica = default_replica_;
   const std::size_t workers = config_.workers > 0
                                   ? static_cast<std::size_t>(config_.workers)
                                   : std::max(1u, std::thread::hardware_concurrency());
@@ -111,6 +123,8 @@ Daemon::Daemon(const Clock& clock, Log& log, Sources sources, Config config)
       [this](http::Connection& connection) { return admin_.serve(connection); },
       [](const http::Connection&, http::Denial) {});
   admin_server_->configure({kAdminLimits, config_.timeouts});
+  file_watch_ =
+      std::make_unique<FileWatch>(loop_, loaded.files, [this] { reload("file changed"); });
 }
 
 // The thread that wakes those in line ends before their loops do, but what they hold of it stays.
@@ -126,10 +140,6 @@ void Daemon::run() {
   coordination_->start();
   for (auto& worker : workers_) worker->start();
   admin_server_->start();
-  if (!sources_.file.empty()) {
-    file_watch_ =
-        std::make_unique<FileWatch>(loop_, sources_.file, [this] { reload("file changed"); });
-  }
   log_.info("listening on " + listen_address_ + ", admin on " + admin_address_,
             {{"replica", config_.replica},
              {"workers", static_cast<std::int64_t>(workers_.size())},
@@ -163,6 +173,7 @@ std::shared_ptr<const Settings> Daemon::make_settings() {
 // What tells the workers of the configuration that holds now; for any thread.
 std::function<void()> Daemon::workers_configuration() {
   log_.configure(config_.log);
+  warn_of_open_files(log_, config_.limits);
   settings_ = make_settings();
   return
       [this, settings = settings_, options = http::ServerOptions{config_.limits, config_.timeouts},
@@ -193,10 +204,9 @@ void Daemon::on_signal(int signal) {
 void Daemon::reload(std::string_view why) {
   if (phase_ != Phase::serving) return;
   Loaded loaded = load_config(sources_);
+  file_watch_->watch(loaded.files);
   if (loaded.config) {
-    if (loaded.config->replica.empty() && sources_.overrides.count("replica") == 0) {
-      loaded.config->replica = config_.replica;
-    }
+    if (loaded.config->replica.empty()) loaded.config->replica = default_replica_;
     loaded.errors = check_reload(config_, *loaded.config);
   }
   if (!loaded.errors.empty()) {

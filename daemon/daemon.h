@@ -28,7 +28,8 @@ class Daemon {
  public:
   // Binds; throws std::exception with a message for the operator if that cannot be done. Signals
   // count from here on.
-  Daemon(const Clock& clock, Log& log, Sources sources, Config config);
+  // `loaded` is what the sources gave, a good configuration.
+  Daemon(const Clock& clock, Log& log, Sources sources, Loaded loaded);
   ~Daemon();
 
   // Serves until SIGTERM or SIGINT and the drain that follows.
@@ -56,6 +57,7 @@ class Daemon {
   const Clock& clock_;
   Log& log_;
   const Sources sources_;
+  const std::string default_replica_;
   Config config_;  // the last good one
   const WallTime since_;
   DaemonStats stats_;

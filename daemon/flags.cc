@@ -97,8 +97,7 @@ Flags parse_flags(std::vector<std::string> arguments, const Environment& environ
   app.add_flag("--check", flags.check, "Validate the configuration, list every error and exit");
   for (const FlagText& text : kSettings) {
     auto* option = app.add_option("--" + std::string(text.name), text.help)->type_name(text.value);
-    option->expected(1);
-    if (is_list(text.name)) option->take_all();
+    option->expected(1)->take_all();
   }
   try {
     std::ranges::reverse(arguments);  // the order in which CLI11 takes a vector
@@ -109,9 +108,8 @@ Flags parse_flags(std::vector<std::string> arguments, const Environment& environ
   } catch (const CLI::CallForVersion& version) {
     flags.answer = std::string(version.what()) + "\n";
     return flags;
-  } catch (const CLI::ParseError& error) {
+  } catch (const CLI::ParseError& error) {  // what came before it counts all the same
     flags.errors.emplace_back(error.what());
-    return flags;
   }
   for (const std::string& extra : app.remaining()) {
     flags.errors.push_back(extra + ": unknown flag; see --help");
@@ -120,7 +118,10 @@ Flags parse_flags(std::vector<std::string> arguments, const Environment& environ
     const CLI::Option* option = app.get_option("--" + std::string(text.name));
     auto given = setting(text.name, *option, environment);
     if (!given) continue;
-    if (std::string_view(text.name) == "config") {
+    if (given->values.size() > 1 && !is_list(text.name)) {
+      flags.errors.push_back(given->source + ": given more than once");
+    } else if (std::string_view(text.name) == "config") {
+      if (given->values.back().empty()) flags.errors.push_back(given->source + ": must be a file");
       flags.sources.file = given->values.back();
     } else {
       flags.sources.overrides.emplace(text.name, *std::move(given));

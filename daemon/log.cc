@@ -72,6 +72,7 @@ std::string json_of(std::string_view message, Log::Fields fields) {
 Log::Log()
     : logger_(std::make_shared<spdlog::logger>("weird",
                                                std::make_shared<spdlog::sinks::stderr_sink_mt>())) {
+  logger_->set_level(spdlog::level::trace);
   configure({});
 }
 
@@ -79,15 +80,14 @@ Log::~Log() = default;
 
 void Log::configure(const LogOptions& options) {
   format_ = options.format;
-  logger_->set_level(spdlog_level(options.level));
+  level_ = options.level;
   logger_->set_pattern(options.format == LogOptions::Format::json
                            ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})"
                            : "%Y-%m-%dT%H:%M:%S.%eZ %l %v",
                        spdlog::pattern_time_type::utc);
 }
 
-void Log::write(LogOptions::Level level, std::string_view message, Fields fields) {
-  if (!logger_->should_log(spdlog_level(level))) return;
+void Log::put(LogOptions::Level level, std::string_view message, Fields fields) {
   const bool json = format_ == LogOptions::Format::json;
   const std::string line = json ? json_of(message, fields) : text_of(message, fields);
   logger_->log(spdlog_level(level), spdlog::string_view_t{line.data(), line.size()});

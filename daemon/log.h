@@ -30,6 +30,8 @@ class Log {
   ~Log();
   void configure(const LogOptions& options);
 
+  // One request, whatever the level.
+  void access(Fields fields) { put(LogOptions::Level::info, "access", fields); }
   void debug(std::string_view message, Fields fields = {}) {
     write(LogOptions::Level::debug, message, fields);
   }
@@ -44,9 +46,13 @@ class Log {
   }
 
  private:
-  void write(LogOptions::Level level, std::string_view message, Fields fields);
+  void write(LogOptions::Level level, std::string_view message, Fields fields) {
+    if (level >= level_) put(level, message, fields);
+  }
+  void put(LogOptions::Level level, std::string_view message, Fields fields);
 
   std::shared_ptr<spdlog::logger> logger_;
+  std::atomic<LogOptions::Level> level_{LogOptions::Level::info};
   std::atomic<LogOptions::Format> format_{LogOptions::Format::text};
 };
 

@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     const weir::SystemClock clock;
     weir::Log log;
     log.configure(loaded.config->log);
-    weir::Daemon(clock, log, flags.sources, *std::move(loaded.config)).run();
+    weir::Daemon(clock, log, flags.sources, std::move(loaded)).run();
     return kStopped;
   } catch (const std::exception& error) {
     std::cerr << "weird: " << error.what() << "\n";

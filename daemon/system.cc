@@ -1,5 +1,6 @@
 #include "daemon/system.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,6 +18,13 @@ SystemRandom::SystemRandom() {
 }
 
 std::uint64_t SystemRandom::next() { return engine_(); }
+
+std::size_t raise_open_files() {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const rlimit raised{files.rlim_max, files.rlim_max};
+  return ::setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : files.rlim_cur;
+}
 
 std::string default_replica_name() {
   std::array<char, 256> host{};

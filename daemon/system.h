@@ -1,8 +1,9 @@
 #pragma once
 
 // The process's own clock and random numbers. The only file in which these are read; everything
-// else gets them passed.
+// else gets them passed. Also what the system calls and allows this process.
 
+#include <cstddef>
 #include <random>
 #include <string>
 
@@ -26,6 +27,9 @@ class SystemRandom final : public Random {
  private:
   std::mt19937_64 engine_;
 };
+
+// Lets this process have as many files open as it may ask for, and says how many that are.
+std::size_t raise_open_files();
 
 // hostname-pid: the name of a replica that was given none.
 std::string default_replica_name();

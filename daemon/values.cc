@@ -200,9 +200,7 @@ Problem HostPort::read(const Scalar& scalar, ServerAddress& value) const {
   return {};
 }
 
-Shown HostPort::show(const ServerAddress& value) const {
-  return bracketed(value.host) + ":" + std::to_string(value.port);
-}
+Shown HostPort::show(const ServerAddress& value) const { return value.authority(); }
 
 Problem ServerUrl::read(const Scalar& scalar, ServerAddress& value) const {
   std::string_view rest = scalar.text;

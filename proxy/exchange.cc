@@ -117,8 +117,7 @@ void Exchange::prepare_request() {
   if (body.done()) upgrade_ = http::upgrade_of(request);
   std::string server_name;
   if (authority_.empty()) {  // an HTTP/1.0 client may leave Host out
-    const ServerAddress& server = upstream().options().servers.front();
-    server_name = server.host + ":" + std::to_string(server.port);
+    server_name = upstream().options().servers.front().authority();
   }
   append_request_head(buffers_.wire,
                       {request, target_.forward, authority_.empty() ? server_name : authority_,
@@ -200,6 +199,7 @@ Task<bool> Exchange::wait_for_throttle() {
 Task<void> Exchange::refuse(Ending ending, http::LocalReply denial) {
   denial.resource = routed_.resource;
   denial.fields = admission_.fields(buffers_.limit_fields).text;
+  append_previous_attempts(denial.fields, attempts_.previous());
   ending_ = ending;
   status_ = http::status_of(denial.denial);
   co_await client_.reply(std::move(denial));
@@ -304,6 +304,8 @@ Task<void> Exchange::tell(Attempts::Result result) {
       return fail(
           Ending::upstream_unreachable, Denial::upstream_unreachable,
           "every server of upstream " + upstream().options().name + " refused the connection");
+    case Attempts::Result::no_socket:
+      return refuse_without_socket();
     case Attempts::Result::timed_out:
       return fail(Ending::upstream_timeout, Denial::upstream_timeout, "no answer came in time");
     case Attempts::Result::deadline:
@@ -319,6 +321,15 @@ Task<void> Exchange::tell(Attempts::Result result) {
       return fail(Ending::upstream_failed, Denial::upstream_failed,
                   "the connection ended before an answer");
   }
+}
+
+// Our own trouble, which says nothing of the upstream: as where all connections are in use.
+Task<void> Exchange::refuse_without_socket() {
+  co_await attempts_.stop();
+  http::LocalReply denial{Denial::queue_full,
+                          "this replica has no file, port or address left to reach upstream " +
+                              upstream().options().name + " with"};
+  co_await refuse(Ending::queue_full, std::move(denial));
 }
 
 Task<void> Exchange::reply(Ending ending, Denial denial, std::string detail) {

@@ -48,6 +48,7 @@ class Exchange {
   http::Outbound& outbound() { return attempts_.current().outbound(); }
   http::Task<bool> relay_body(http::BodyDecoder body, http::Framing::Kind sent_as);
 
+  http::Task<void> refuse_without_socket();
   http::Task<void> refuse(Ending ending, http::LocalReply denial);
   http::Task<void> reply(Ending ending, http::Denial denial, std::string detail);
   http::Task<void> fail(Ending ending, http::Denial denial, std::string detail);

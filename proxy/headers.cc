@@ -1,5 +1,7 @@
 #include "proxy/headers.h"
 
+#include <algorithm>
+
 #include "proxy/http/writer.h"
 
 namespace weir {
@@ -12,35 +14,6 @@ using http::Known;
 using http::Writer;
 
 constexpr std::string_view kVia = "1.1 weir";
-
-// Calls `visit` with each element of a comma-separated list, until it returns true.
-template <class Visit>
-bool any_element(std::string_view list, Visit visit) {
-  while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    std::string_view element = list.substr(0, comma);
-    list.remove_prefix(comma == list.npos ? list.size() : comma + 1);
-    while (!element.empty() && (element.front() == ' ' || element.front() == '\t')) {
-      element.remove_prefix(1);
-    }
-    while (!element.empty() && (element.back() == ' ' || element.back() == '\t')) {
-      element.remove_suffix(1);
-    }
-    if (!element.empty() && visit(element)) return true;
-  }
-  return false;
-}
-
-bool connection_lists(const Head& head, std::string_view name) {
-  for (const Field& field : head.fields) {
-    if (field.known == Known::connection && any_element(field.value, [&](std::string_view element) {
-          return http::equal_ignoring_case(element, name);
-        })) {
-      return true;
-    }
-  }
-  return false;
-}
 
 // Fields that are for this hop only, or that we make ourselves.
 bool is_dropped(Known known) {
@@ -64,8 +37,11 @@ bool is_dropped(Known known) {
 
 // Whether the sender listed the field in Connection. A client must not make us strip what an
 // upstream's safety may hang on (CVE-2022-31813 and its kin).
-bool is_unlisted(const Head& head, const Field& field, const Field* connection) {
-  return !connection || field.known == Known::authorization || !connection_lists(head, field.name);
+bool is_unlisted(const Head& head, const Field& field) {
+  if (head.connection.fields.empty() || field.known == Known::authorization) return true;
+  return std::ranges::none_of(head.connection.fields, [&](std::string_view listed) {
+    return http::equal_ignoring_case(listed, field.name);
+  });
 }
 
 void put_field(Writer& out, std::string_view name, std::string_view value) {
@@ -121,11 +97,10 @@ bool is_replaced(Known known, const LimitFields& ours) {
 
 void put_answer_fields(Writer& out, const Head& head, const LimitFields& limit_fields,
                        int previous_attempts = 0) {
-  const Field* connection = head.find(Known::connection);
   for (const Field& field : head.fields) {
     if (field.known == Known::grpc_previous_attempts && previous_attempts > 0) continue;
     if (is_dropped(field.known) || is_replaced(field.known, limit_fields)) continue;
-    if (is_unlisted(head, field, connection)) put_field(out, field.name, field.value);
+    if (is_unlisted(head, field)) put_field(out, field.name, field.value);
   }
 }
 
@@ -134,14 +109,14 @@ void put_answer_fields(Writer& out, const Head& head, const LimitFields& limit_f
 namespace http {
 
 bool persists(const Head& head) {
-  if (connection_lists(head, "close")) return false;
-  return head.minor_version == 1 || connection_lists(head, "keep-alive");
+  if (head.connection.close) return false;
+  return head.minor_version == 1 || head.connection.keep_alive;
 }
 
 std::string_view upgrade_of(const Head& head) {
   const Field* upgrade = head.find(Known::upgrade);
   if (!upgrade || head.minor_version == 0 || head.count(Known::upgrade) > 1) return {};
-  if (!connection_lists(head, "upgrade")) return {};
+  if (!head.connection.upgrade) return {};
   const bool passed_on = !any_element(upgrade->value, [](std::string_view protocol) {
     return equal_ignoring_case(protocol.substr(0, 3), "h2c") ||
            equal_ignoring_case(protocol.substr(0, 4), "http");
@@ -162,7 +137,6 @@ void append_request_head(std::string& text, const ForwardedRequest& request) {
   Writer out(text);
   out.put(head.method, " ", request.target, " HTTP/1.1\r\n");
   put_field(out, "Host", request.authority);
-  const Field* connection = head.find(Known::connection);
   for (const Field& field : head.fields) {
     switch (field.known) {
       case Known::expect:
@@ -178,7 +152,7 @@ void append_request_head(std::string& text, const ForwardedRequest& request) {
       default:
         if (is_dropped(field.known)) continue;
     }
-    if (is_unlisted(head, field, connection)) put_field(out, field.name, field.value);
+    if (is_unlisted(head, field)) put_field(out, field.name, field.value);
   }
   put_forwarded(out, request);
   put_framing(out, request.framing);

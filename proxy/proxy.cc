@@ -108,9 +108,10 @@ void Proxy::refused(const http::Connection& connection, http::Denial denial) {
   const std::string& rule = setup_->routes->rule(setup_->routes->size()).name;
   setup_->per_rule.back().stats->count(ending);
   if (access_log_) {
-    // The head may not have been read, so that there is nothing to tell of it.
-    access_log_({connection.peer_text(), "", "", rule, http::status_of(denial), ending,
-                 std::chrono::microseconds{0}});
+    // Method and target are empty where the head could not be read.
+    const http::Head& request = connection.request();
+    access_log_({connection.peer_text(), request.method, request.target, rule,
+                 http::status_of(denial), ending, std::chrono::microseconds{0}});
   }
 }
 

@@ -15,6 +15,11 @@ namespace weir {
 struct ServerAddress {
   std::string host;  // a name, an IPv4 address, or an IPv6 address without brackets
   std::uint16_t port = 80;
+  // As a Host field has it: "a:80", "[::1]:80".
+  std::string authority() const {
+    const bool bracketed = host.find(':') != std::string::npos;
+    return (bracketed ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  }
   bool operator==(const ServerAddress&) const = default;
 };
 

@@ -172,7 +172,9 @@ Task<Attempt::Answer> Attempt::read_head() {
     if (result.state == HeadReader::State::done) {
       from.consume(result.consumed);
       const bool switches = answer_.status == 101;
-      if (switches && call_.upgrade.empty()) co_return Answer::malformed;
+      if (switches && (call_.upgrade.empty() || http::upgrade_of(answer_).empty())) {
+        co_return Answer::malformed;
+      }
       if (switches || answer_.status >= 200) {
         answer_read_ = true;
         co_return Answer::head_read;
@@ -189,6 +191,7 @@ Task<Attempt::Answer> Attempt::read_head() {
     }
     const Stream::Status status = co_await from.more(timeout);
     if (status == Stream::Status::timed_out) co_return Answer::timed_out;
+    if (status == Stream::Status::full) co_return Answer::malformed;  // a head without end
     if (status != Stream::Status::ok) co_return Answer::none;
   }
 }

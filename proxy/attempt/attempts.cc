@@ -93,7 +93,9 @@ Task<Attempts::Result> Attempts::try_once(Attempt& attempt) {
   for (;;) {
     if (!attempt.connected()) co_await attempt.connect();
     if (call_.client.gone()) co_return Result::client_gone;
-    if (!attempt.connected()) co_return Result::unreachable;
+    if (!attempt.connected()) {
+      co_return attempt.outbound().lacked_sockets() ? Result::no_socket : Result::unreachable;
+    }
     if (!attempt.may_send()) {
       attempt.give_connection_back();
       co_return Result::unit_over;

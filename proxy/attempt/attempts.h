@@ -41,6 +41,7 @@ class Attempts {
     body_malformed,
     body_too_slow,
     unreachable,  // every server refused
+    no_socket,    // we had none to reach them with
     no_answer,
     malformed_answer,
     timed_out,

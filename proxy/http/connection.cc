@@ -56,6 +56,7 @@ Task<bool> Connection::read_request() {
   keep_alive_ = true;
   framing_ = {};
   body_ = {};
+  request_.method = request_.target = {};  // it may be refused before they are known
   SteadyTime header_deadline{};
   for (;;) {
     const HeadReader::Result result = reader_.read(stream_.received(), request_);

@@ -54,4 +54,22 @@ constexpr bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return true;
 }
 
+// Calls `visit` with each element of a comma-separated list, until it returns true.
+template <class Visit>
+bool any_element(std::string_view list, Visit visit) {
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    std::string_view element = list.substr(0, comma);
+    list.remove_prefix(comma == list.npos ? list.size() : comma + 1);
+    while (!element.empty() && (element.front() == ' ' || element.front() == '\t')) {
+      element.remove_prefix(1);
+    }
+    while (!element.empty() && (element.back() == ' ' || element.back() == '\t')) {
+      element.remove_suffix(1);
+    }
+    if (!element.empty() && visit(element)) return true;
+  }
+  return false;
+}
+
 }  // namespace weir::http

@@ -2,6 +2,7 @@
 
 #include <llhttp.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -9,6 +10,9 @@
 
 namespace weir::http {
 namespace {
+
+// More than any sender has a reason for, empty ones counted. Each is compared with each field.
+constexpr std::ptrdiff_t kMaxConnectionOptions = 32;
 
 constexpr bool is_plain(unsigned char c) { return (c >= 0x20 && c != 0x7f) || c == '\t'; }
 
@@ -44,6 +48,7 @@ std::size_t skip_plain(std::string_view text, std::size_t i) {
 struct Parse {
   Head* head;
   std::size_t max_fields;
+  bool lists_options = false;  // in a Connection
   bool too_many_fields = false;
   bool nameless_field = false;
 };
@@ -81,7 +86,10 @@ int on_field(llhttp_t* parser, const char* at, std::size_t length) {
 }
 
 int on_value(llhttp_t* parser, const char* at, std::size_t length) {
-  parse_of(parser).head->fields.back().value = trim(at, length);
+  Parse& parse = parse_of(parser);
+  Field& field = parse.head->fields.back();
+  field.value = trim(at, length);
+  if (field.known == Known::connection) parse.lists_options = true;
   return HPE_OK;
 }
 
@@ -100,6 +108,30 @@ const llhttp_settings_t& settings() {
     return s;
   }();
   return kSettings;
+}
+
+// False: there are too many.
+bool read_connection(Head& head) {
+  ConnectionOptions& options = head.connection;
+  std::ptrdiff_t count = 0;
+  for (const Field& field : head.fields) {
+    if (field.known != Known::connection) continue;
+    count += 1 + std::ranges::count(field.value, ',');
+    if (count > kMaxConnectionOptions) return false;
+    any_element(field.value, [&](std::string_view option) {
+      if (equal_ignoring_case(option, "close")) {
+        options.close = true;
+      } else if (equal_ignoring_case(option, "keep-alive")) {
+        options.keep_alive = true;
+      } else if (equal_ignoring_case(option, "upgrade")) {
+        options.upgrade = true;
+      } else {
+        options.fields.push_back(option);
+      }
+      return false;
+    });
+  }
+  return true;
 }
 
 }  // namespace
@@ -165,6 +197,8 @@ HeadReader::Result HeadReader::parse(std::string_view bytes, Head& head) const {
   head.bytes_.assign(bytes);
   head.fields.clear();
   head.method = head.target = head.reason = {};
+  head.connection.close = head.connection.keep_alive = head.connection.upgrade = false;
+  head.connection.fields.clear();
 
   llhttp_t parser;
   llhttp_init(&parser, kind_ == Kind::request ? HTTP_REQUEST : HTTP_RESPONSE, &settings());
@@ -180,6 +214,9 @@ HeadReader::Result HeadReader::parse(std::string_view bytes, Head& head) const {
     return {State::malformed, 0, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
   }
   head.minor_version = parser.http_minor;
+  if (parse.lists_options && !read_connection(head)) {
+    return {State::malformed, 0, "too many options in Connection"};
+  }
   if (kind_ == Kind::response) {
     head.status = parser.status_code;
     if (head.status < 100 || head.status > 599) return {State::malformed, 0, "no such status"};

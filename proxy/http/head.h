@@ -14,6 +14,12 @@
 
 namespace weir::http {
 
+// What a head's Connection fields list.
+struct ConnectionOptions {
+  bool close = false, keep_alive = false, upgrade = false;
+  std::vector<std::string_view> fields;  // further names: of fields for this hop only
+};
+
 class Head {
  public:
   Head() = default;
@@ -25,6 +31,7 @@ class Head {
   std::string_view reason;
   int minor_version = 1;  // HTTP/1.0 or HTTP/1.1
   std::vector<Field> fields;
+  ConnectionOptions connection;
 
   // The first field of that kind; nullptr: there is none.
   const Field* find(Known known) const;

@@ -9,6 +9,15 @@
 #include <cstring>
 
 namespace weir::http {
+namespace {
+
+// What keeps us from making any connection, or any to that address, whatever the peer would say.
+bool is_exhaustion(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+         error == EADDRNOTAVAIL;
+}
+
+}  // namespace
 
 void Pieces::advance(std::size_t written) {
   while (first_ < count_ && written >= runs_[first_].iov_len) written -= runs_[first_++].iov_len;
@@ -61,7 +70,11 @@ void Stream::on_ready(unsigned events) {
     writer_.wake();
   }
   if (!read_side) return;
-  if (reader_.waiting()) return reader_.wake_now();
+  if (reader_.waiting()) {
+    if (!ended || !on_event_) return reader_.wake_now();
+    // Who reads may have what it wants with these bytes and never come to the end behind them.
+    reader_.wake();
+  }
   if (on_event_) on_event_();
 }
 
@@ -70,7 +83,7 @@ Task<Stream::Status> Stream::connect(asio::ip::tcp::endpoint peer,
   if (aborted_) co_return Status::aborted;
   close();
   socket_ = ::socket(peer.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket_ < 0) co_return Status::reset;
+  if (socket_ < 0) co_return is_exhaustion(errno) ? Status::exhausted : Status::reset;
   peer_left_ = write_expired_ = false;
   int error = ::connect(socket_, peer.data(), static_cast<socklen_t>(peer.size())) == 0 ? 0 : errno;
   // Only now: an unconnected socket is reported as hung up.
@@ -83,11 +96,14 @@ Task<Stream::Status> Stream::connect(asio::ip::tcp::endpoint peer,
   }
   if (error == 0 && !write_expired_) co_return Status::ok;
   close();
-  co_return write_expired_ ? Status::timed_out : Status::reset;
+  if (write_expired_) co_return Status::timed_out;
+  co_return is_exhaustion(error) ? Status::exhausted : Status::reset;
 }
 
-Task<void> Stream::wait_for_peer() {
-  if (!aborted_) co_await writer_.wait();
+Task<Stream::Status> Stream::wait_for_peer(std::chrono::milliseconds timeout) {
+  if (!aborted_) co_await wait_writable(timeout);
+  if (aborted_) co_return Status::aborted;
+  co_return write_expired_ ? Status::timed_out : Status::ok;
 }
 
 void Stream::consume(std::size_t bytes) {
@@ -162,6 +178,7 @@ Task<Stream::Status> Stream::more(std::chrono::milliseconds timeout, std::size_t
   if (end_ == capacity_) co_return Status::full;
   const std::size_t had = size();
   read_expired_ = interrupted_ = false;
+  read_deadline_.disarm();  // one that was set while nobody waited is not this one's
   for (;;) {
     if (capacity_ == 0) make_room(max_buffer);  // it was given back while we waited
     if (readable_) receive();

@@ -41,6 +41,7 @@ class Stream {
     ok,
     closed,     // the peer has sent all it will
     reset,      // the connection broke, or could not be made
+    exhausted,  // it could not be made: this process, or machine, has no socket or port for it
     timed_out,  // nothing moved for as long as was allowed
     aborted,    // abort() or interrupt() was called
     full,       // no room: consume first
@@ -53,8 +54,8 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   Task<Status> connect(asio::ip::tcp::endpoint peer, std::chrono::milliseconds timeout);
-  // Where the peer is not known yet: until go_on() or abort().
-  Task<void> wait_for_peer();
+  // Where the peer is not known yet: until go_on() (ok), abort(), or the timeout.
+  Task<Status> wait_for_peer(std::chrono::milliseconds timeout);
   void go_on() { writer_.wake(); }
 
   // What came and was not consumed yet. It stays where it is until more() is called.
@@ -78,7 +79,8 @@ class Stream {
   Status write_now(Pieces& pieces);
   std::uint64_t sent() const { return sent_; }  // bytes that the kernel has taken
 
-  // Called when something arrives, or the peer leaves, while nobody waits in more().
+  // Called when something arrives while nobody waits in more(), and in any case when the peer
+  // leaves.
   void on_event(std::function<void()> event) { on_event_ = std::move(event); }
   // The peer has closed its side or broken the connection; there may still be bytes to read.
   bool peer_left() const { return peer_left_; }

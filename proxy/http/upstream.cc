@@ -55,6 +55,7 @@ Outbound& Outbound::operator=(Outbound&& other) noexcept {
   server_ = other.server_;
   stream_ = std::move(other.stream_);
   reused_ = other.reused_;
+  lacked_sockets_ = other.lacked_sockets_;
   return *this;
 }
 
@@ -92,8 +93,9 @@ void Rotation::began(std::size_t server) {
   last_ = server;
 }
 
-void Rotation::refused(std::size_t index, SteadyTime now) {
+void Rotation::refused(std::size_t index, SteadyTime began, SteadyTime now) {
   Server& server = servers_[index];
+  if (server.refusals > 0 && began < server.passed_over_until) return;
   const int doublings = std::min(server.refusals++, 10);
   server.passed_over_until = now + std::min(kFirstPause * (1 << doublings), kLongestPause);
 }
@@ -179,11 +181,13 @@ void Upstream::drop_idle(Stream* stream) {
 
 Task<Outbound> Upstream::connect(std::shared_ptr<Stream>& current, Used used) {
   std::vector<bool> tried(servers_.size());
+  Outbound none;
   for (;;) {
     const int picked = pick(tried, used);
-    if (picked < 0) co_return Outbound{};
+    if (picked < 0) co_return none;
     const auto server = static_cast<std::size_t>(picked);
     tried[server] = true;
+    const SteadyTime began = loop_.deadlines().now();
     Outbound result = begin(server, used);
     const Stream::Status status = co_await connect_to(server, current);
     if (status == Stream::Status::aborted) co_return Outbound{};
@@ -192,7 +196,11 @@ Task<Outbound> Upstream::connect(std::shared_ptr<Stream>& current, Used used) {
       result.stream_ = current;
       co_return result;
     }
-    rotation_.refused(server, loop_.deadlines().now());
+    if (status == Stream::Status::exhausted) {
+      none.lacked_sockets_ = true;
+    } else {
+      rotation_.refused(server, began, loop_.deadlines().now());
+    }
   }
 }
 
@@ -207,16 +215,20 @@ Task<Stream::Status> Upstream::connect_to(std::size_t index, std::shared_ptr<Str
   }
   if (unresolved) {
     server.unresolved.push_back(current);
-    co_await current->wait_for_peer();
+    const Stream::Status found = co_await current->wait_for_peer(options_.connect_timeout);
+    std::erase(server.unresolved, current);
+    if (found != Stream::Status::ok) co_return found;
+    if (server.endpoints.empty()) co_return Stream::Status::reset;
   }
-  Stream::Status status = current->aborted() ? Stream::Status::aborted : Stream::Status::reset;
+  // Of several addresses, one that did not answer says more than one that we could not try.
+  Stream::Status result = Stream::Status::exhausted;
   const std::vector<asio::ip::tcp::endpoint> endpoints = server.endpoints;
   for (const auto& endpoint : endpoints) {
-    if (status == Stream::Status::aborted) break;
-    status = co_await current->connect(endpoint, options_.connect_timeout);
-    if (status == Stream::Status::ok) break;
+    const Stream::Status status = co_await current->connect(endpoint, options_.connect_timeout);
+    if (status != Stream::Status::exhausted) result = status;
+    if (status == Stream::Status::ok || status == Stream::Status::aborted) break;
   }
-  co_return status;
+  co_return result;
 }
 
 // Gets the name's addresses as they are now, once for all who wait for them. Old ones stay in use

@@ -27,6 +27,9 @@ class Outbound {
 
   explicit operator bool() const { return stream_ != nullptr; }
   Stream& stream() const { return *stream_; }
+  // Why there is none, behind Upstream::connect(): we could not make any, whatever the servers are
+  // like.
+  bool lacked_sockets() const { return lacked_sockets_; }
   // Used before: the server may have closed it just now, without having seen the request.
   bool reused() const { return reused_; }
   // The server is done with this request and can take the next.
@@ -42,6 +45,7 @@ class Outbound {
   std::size_t server_ = 0;
   std::shared_ptr<Stream> stream_;
   bool reused_ = false;
+  bool lacked_sockets_ = false;
 };
 
 // Which server is next. Pure: `now` comes in.
@@ -54,7 +58,9 @@ class Rotation {
   int pick(SteadyTime now, const std::vector<bool>& tried) const;
   void began(std::size_t server);
   void ended(std::size_t server) { --servers_[server].under_way; }
-  void refused(std::size_t server, SteadyTime now);
+  // One outage is one step, however many find out: what began before the server's pause was over
+  // tells nothing new.
+  void refused(std::size_t server, SteadyTime began, SteadyTime now);
   void accepted(std::size_t server) { servers_[server].refusals = 0; }
 
  private:

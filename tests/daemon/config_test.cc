@@ -216,6 +216,33 @@ TEST(Config, ReadsAServiceConfigFromAFileBesideIt) {
       Errors{"/etc/weir/retry.json:2: upstreams.main.service_config: \"name\" is given twice"});
 }
 
+TEST(Config, RefusesAServiceConfigInAFileThatIsNoYamlOrNoMap) {
+  const auto errors = [](const std::string& text) {
+    const ReadFile read_file = [&](const std::string&) -> FileText { return text; };
+    return parse_config("upstreams: {main: {servers: [http://a], service_config: retry.json}}",
+                        "weir.yaml", {}, read_file)
+        .errors;
+  };
+  const Errors no_yaml = errors("\n{\"methodConfig\": ");
+  ASSERT_EQ(no_yaml.size(), 1U);
+  EXPECT_TRUE(no_yaml[0].starts_with("retry.json:3: upstreams.main.service_config: "))
+      << no_yaml[0];
+  EXPECT_EQ(errors("[1, 2]"),
+            Errors{"weir.yaml:1: upstreams.main.service_config: must be a map or the name of a "
+                   "file that has one, not a list"});
+}
+
+TEST(Config, RefusesMoreEntriesThanAnybodyNeeds) {
+  EXPECT_EQ(errors_of("rules: [" + repeat("{},", 10'001) + "]\n" + kUpstream),
+            Errors{"weir.yaml:1: rules: must not have more than 10000 entries"});
+  std::string upstreams = "upstreams:\n";
+  for (int i = 0; i <= 1'000; ++i) {
+    upstreams += "  u" + std::to_string(i) + ": {servers: [http://a]}\n";
+  }
+  EXPECT_EQ(errors_of(upstreams),
+            Errors{"weir.yaml:1: upstreams: must not have more than 1000 entries"});
+}
+
 TEST(Config, RefusesNestingBeyondAllReason) {
   for (const char* nest : {"[", "{a: ", "- ", "? ", "[{"}) {
     Errors errors = errors_of(repeat(nest, 100'000));

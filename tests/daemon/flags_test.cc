@@ -118,6 +118,13 @@ TEST(LimitFlag, IsANumberPerWindow) {
             Errors{"WEIR_LIMIT: must be whole seconds from 1s to 24h, not \"60\""});
 }
 
+TEST(LimitFlag, HoldsThoughTheFilePassesTheRestThrough) {
+  const Config config =
+      good(std::string("default: {unlimited: true}\n") + kUpstream, {"--limit", "5/1s"});
+  EXPECT_FALSE(config.default_rule.limit.unlimited);
+  EXPECT_EQ(config.default_rule.limit.units, 5);
+}
+
 TEST(FlagErrors, AreListedAfterThoseOfTheFile) {
   std::string file = std::string("workers: many\n") + kUpstream;
   EXPECT_EQ(load(file, {"--listen", "here", "--upstream", "a", "--upstream", "https://b"},
@@ -147,6 +154,13 @@ TEST(Flags, EtcdTurnsItsCoordinationOn) {
             (std::vector<std::string>{"http://a:2379", "http://b:2379"}));
 }
 
+TEST(Environment, TurnsOnEtcdsCoordinationToo) {
+  const Config config = good(kUpstream, {}, {{"WEIR_ETCD", "http://a:2379,http://b:2379"}});
+  EXPECT_EQ(config.coordination.kind, CoordinationOptions::Kind::etcd);
+  EXPECT_EQ(config.coordination.etcd.endpoints,
+            (std::vector<std::string>{"http://a:2379", "http://b:2379"}));
+}
+
 TEST(FlagErrors, WithoutAFileNameTheFieldThatIsMissing) {
   EXPECT_EQ(load("", {}).errors, Errors{"upstreams: at least one is needed"});
 }
@@ -155,6 +169,26 @@ TEST(CommandLine, ListsEveryUnknownFlag) {
   EXPECT_EQ(parse({"--lisen", "here"}).errors,
             (Errors{"--lisen: unknown flag; see --help", "here: unknown flag; see --help"}));
   EXPECT_EQ(parse({"--listen"}).errors.size(), 1U);
+}
+
+TEST(CommandLine, ListsAFlagWithoutItsValueBesideAllElse) {
+  const Flags flags = parse({"--config", "a.yaml", "--lisen", "--workers", "many", "--limit"});
+  ASSERT_EQ(flags.errors.size(), 2U);
+  EXPECT_NE(flags.errors[0].find("--limit"), std::string::npos) << flags.errors[0];
+  EXPECT_EQ(flags.errors[1], "--lisen: unknown flag; see --help");
+  EXPECT_EQ(flags.sources.file, "a.yaml");
+  EXPECT_EQ(flags.sources.overrides.at("workers").values, Errors{"many"});
+}
+
+TEST(CommandLine, TakesOnlyListsMoreThanOnce) {
+  EXPECT_EQ(parse({"--workers", "1", "--workers", "2", "--upstream", "http://a", "--upstream",
+                   "http://b"})
+                .errors,
+            Errors{"--workers: given more than once"});
+}
+
+TEST(CommandLine, TakesNoFileWithoutAName) {
+  EXPECT_EQ(parse({"--config", ""}).errors, Errors{"--config: must be a file"});
 }
 
 TEST(CommandLine, DoesNotTakeWhatFollowsAServerForAnother) {

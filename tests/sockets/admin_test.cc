@@ -169,6 +169,38 @@ TEST(AccessLog, IsOneJsonObjectPerRequestIfAskedFor) {
   EXPECT_TRUE(has(203)) << entries[0];
 }
 
+TEST(AccessLog, DoesNotDependOnTheLevel) {
+  FakeUpstream upstream(serve(answer(203, "ok")));
+  const Config quiet{.servers = {upstream.url()}, .rest = "log: {level: off, access: true}"};
+  WeirdProcess weird({.servers = {upstream.url()}});
+  weird.write_config(quiet);
+  weird.wait_for_metric("weir_config_reloads_total", {{"result", "ok"}}, 1);
+  get(weird.port(), "/marker");
+  EXPECT_TRUE(weird.wait_for_log("/marker"));
+  EXPECT_TRUE(lines_with(weird.log(), "taken over").empty()) << "said at level info";
+}
+
+TEST(AccessLog, TellsOfRequestsThatWereRefusedForTheirHead) {
+  FakeUpstream upstream(serve(answer(203, "ok")));
+  WeirdProcess weird({.servers = {upstream.url()}, .rest = "log: {access: true}"});
+  const auto entry = [&](const std::string& request, const std::string& marker) {
+    RawClient client(weird.port());
+    client.send(request);
+    client.read_answer();
+    EXPECT_TRUE(weird.wait_for_log(marker));
+    return lines_with(weird.log(), marker).at(0);
+  };
+  const std::string tunnel =
+      entry(lines({"CONNECT marker-1:80 HTTP/1.1", "Host: h"}), "status=405");
+  EXPECT_NE(tunnel.find("method=CONNECT target=marker-1:80"), std::string::npos) << tunnel;
+  const std::string expecting =
+      entry(lines({"PUT /marker-2 HTTP/1.1", "Host: h", "Expect: x"}), "status=417");
+  EXPECT_NE(expecting.find("method=PUT target=/marker-2"), std::string::npos) << expecting;
+  const std::string two =
+      entry(lines({"GET /marker-3 HTTP/1.1", "Host: h", "Host: i"}), "status=400");
+  EXPECT_NE(two.find("method=GET target=/marker-3"), std::string::npos) << two;
+}
+
 TEST(AccessLog, NothingAClientSendsCanForgeALine) {
   for (const std::string format : {"text", "json"}) {
     FakeUpstream upstream(serve(answer(200, "ok")));

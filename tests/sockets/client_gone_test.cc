@@ -2,6 +2,7 @@
 // down, and costs no memory.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "tests/support/answers.h"
 #include "tests/support/raw_client.h"
@@ -67,6 +68,22 @@ TEST(ClientGone, WhileUploadingTheUpstreamSeesTheBodyCut) {
       EXPECT_FALSE(upstream.requests().at(i).body_complete);
     }
   }
+}
+
+TEST(ClientGone, TogetherWithTheLastOfItsBodyTheCallIsCancelledToo) {
+  FakeUpstream upstream(send_and_stall(""));
+  WeirdProcess weird({.servers = {upstream.url()}});
+  RawClient client(weird.port());
+  client.send(lines({"POST / HTTP/1.1", "Host: h", "Content-Length: 5"}));
+  upstream.wait_for_requests(1);
+  // So that Weir hears of the bytes and of the end at once.
+  weird.signal(SIGSTOP);
+  client.send("hello");
+  client.close();
+  weird.signal(SIGCONT);
+  const auto left = steady_clock::now();
+  EXPECT_LT(upstream.wait_for_closing(1).when - left, at_once);
+  weird.wait_for_metric("weir_requests_total", {{"outcome", "client_gone"}}, 1);
 }
 
 TEST(ClientGone, WhileDownloadingTheUpstreamIsToldToStop) {

@@ -81,6 +81,24 @@ TEST_F(EarlyAnswer, TheNextRequestOnTheConnectionIsServedOrTheConnectionIsClosed
   }
 }
 
+TEST_F(EarlyAnswer, ARestOf64KiBIsReadAndTheConnectionKept) {
+  client_.send(lines({"POST /first HTTP/1.1", "Host: h", "Content-Length: 65536"}));
+  const Answer first = client_.read_answer();
+  EXPECT_EQ(first.status, 413);
+  EXPECT_NE(first.fields.get("Connection"), "close");
+  client_.send(std::string(65536, 'x'));
+  EXPECT_EQ(client_.get("/next").body, "ok");
+}
+
+TEST_F(EarlyAnswer, BehindALargerRestTheConnectionIsClosed) {
+  client_.send(lines({"POST /first HTTP/1.1", "Host: h", "Content-Length: 65537"}));
+  const Answer first = client_.read_answer();
+  EXPECT_EQ(first.status, 413);
+  EXPECT_EQ(first.fields.get("Connection"), "close");
+  expect_no_answer_to(client_, std::string(65537, 'x') + poison);
+  EXPECT_EQ(upstream_.targets(), std::vector<std::string>{"/first"});
+}
+
 TEST_F(EarlyAnswer, TheUpstreamsConnectionIsNotReused) {
   client_.send(lines({"POST /first HTTP/1.1", "Host: h", "Content-Length: 5"}));
   EXPECT_EQ(client_.read_answer().status, 413);

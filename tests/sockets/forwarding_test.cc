@@ -104,6 +104,25 @@ TEST_F(Forwarding, ConnectionCannotNameAwayWhatTheUpstreamReliesOn) {
   EXPECT_EQ(request.body, "hi");
 }
 
+TEST_F(Forwarding, AnOldClientThatNamesNoHostGetsTheServers) {
+  const Received request = forwarded(lines({"GET /old HTTP/1.0"}));
+  const std::string server = "127.0.0.1:" + std::to_string(upstream_.port());
+  EXPECT_EQ(request.fields.all("Host"), std::vector<std::string>{server});
+  EXPECT_EQ(request.fields.all("X-Forwarded-Host"), std::vector<std::string>{server});
+}
+
+TEST(ForwardingToIPv6, AnOldClientThatNamesNoHostGetsTheServersInBrackets) {
+  FakeUpstream upstream(serve(answer(200, "ok")));
+  const std::string server = "[::ffff:127.0.0.1]:" + std::to_string(upstream.port());
+  WeirdProcess weird({.servers = {"\"http://" + server + "\""}});
+  RawClient client(weird.port());
+  client.send(lines({"GET /old HTTP/1.0"}));
+  EXPECT_EQ(client.read_answer().status, 200);
+  const Received request = upstream.requests().at(0);
+  EXPECT_EQ(request.fields.all("Host"), std::vector<std::string>{server});
+  EXPECT_EQ(request.fields.all("X-Forwarded-Host"), std::vector<std::string>{server});
+}
+
 TEST_F(Forwarding, WhatAStrangerSaysAboutWhoForwardedItIsReplaced) {
   const Received request =
       forwarded(lines({"GET / HTTP/1.1", "Host: real.example", "X-Forwarded-For: 1.2.3.4",

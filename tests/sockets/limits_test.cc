@@ -2,8 +2,13 @@
 // beyond that.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <optional>
+#include <utility>
 
 #include "tests/support/answers.h"
+#include "tests/support/eventually.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/weird_process.h"
 
@@ -72,6 +77,18 @@ TEST_F(Limits, TooManyHeaderFieldsAre431) {
 TEST_F(Limits, TooLongATargetIs414) {
   expect_refused(with_target_bytes(8193), 414);
   expect_served(with_target_bytes(8192));
+}
+
+TEST_F(Limits, ARefusalHasItsBodyThoughTheRequestBeforeWasHead) {
+  for (const std::string& request :
+       {with_target_bytes(20000), with_header_bytes(40000), std::string("GET / HTTP/1.1\n")}) {
+    RawClient client(weird_.port());
+    client.send(lines({"HEAD / HTTP/1.1", "Host: h"}));
+    EXPECT_EQ(client.read_answer("HEAD").status, 200);
+    client.send(request);
+    const Answer refused = client.read_answer();
+    expect_problem(refused, refused.status);
+  }
 }
 
 class SmallLimits : public Limits {
@@ -194,29 +211,75 @@ TEST(ConnectionLimit, BeyondItClientsGet503UntilOneLeaves) {
   EXPECT_EQ(status, 200);
 }
 
-TEST(OpenFiles, RunningOutOfThemIsSurvived) {
+// Weir with one loop and 64 files, and a crowd that takes all that are left.
+class OpenFiles : public testing::Test {
+ protected:
+  void crowd_in() {
+    for (int i = 0; i < 100; ++i) crowd_.emplace_back(weird_.port());
+    // A few more than 64, where it was born with some beyond.
+    int last = 0;
+    eventually("all files are taken", [&] {
+      const int now = weird_.open_files();
+      return std::exchange(last, now) == now && now >= 64;
+    });
+  }
+
+  FakeUpstream upstream_{serve(answer(200, "ok"))};
+  WeirdProcess weird_{Config{.servers = {upstream_.url()},
+                             .upstream = "throttle: {kind: aimd}",
+                             .workers = 1,
+                             .default_rule = "{limit: 100, window: 1h}"},
+                      {.arguments = {}, .open_files = 64}};
+  std::vector<RawClient> crowd_;
+};
+
+TEST_F(OpenFiles, TooFewForTheConnectionsThatAreAllowedAreWarnedOf) {
+  EXPECT_TRUE(weird_.wait_for_log("limits.connections is more than the open files allow"));
+}
+
+TEST_F(OpenFiles, WhoCameWhenThereWereNoneIsServedOnceThereAre) {
+  crowd_in();
+  // The kernel completes the handshake of those that cannot be accepted.
+  RawClient latecomer(weird_.port());
+  latecomer.send(lines({"GET / HTTP/1.1", "Host: h"}));
+  EXPECT_TRUE(latecomer.quiet_for(300ms));
+  EXPECT_FALSE(weird_.wait_for_exit(0ms)) << weird_.log();
+  crowd_.clear();  // and nobody else comes
+  EXPECT_EQ(latecomer.read_answer().status, 200);
+}
+
+TEST_F(OpenFiles, NoneLeftForAnUpstreamIsOurOwnTroubleAndNotTheUpstreams) {
+  if (sanitized) GTEST_SKIP() << "to look at memory, the sanitizer opens a file itself";
+  RawClient client(weird_.port());
+  crowd_in();
+  const Answer refused = client.get("/");
+  expect_problem(refused, 503, "queue_full");
+  EXPECT_EQ(refused.fields.get("Retry-After"), "1");
+  EXPECT_TRUE(refused.fields.has("RateLimit"));
+  EXPECT_EQ(upstream_.connections(), 0);
+  crowd_.clear();
+  eventually("files are free", [&] { return weird_.open_files() < 60; });
+  EXPECT_EQ(weird_.metric("weir_throttle_rate"), 100) << "nothing was learned";
+  EXPECT_EQ(weird_.metric("weir_requests_total", {{"outcome", "queue_full"}}), 1);
+  const Answer served = client.get("/");
+  EXPECT_EQ(served.status, 200);
+  EXPECT_NE(served.fields.get("RateLimit").find("r=99"), std::string::npos) << "nothing was spent";
+}
+
+TEST(OpenFilesAtStart, AreRaisedAsFarAsTheSystemAllows) {
   FakeUpstream upstream(serve(answer(200, "ok")));
-  WeirdProcess weird({.servers = {upstream.url()}}, {.arguments = {}, .open_files = 64});
-  EXPECT_EQ(get(weird.port(), "/before").status, 200);
-  {
-    // The kernel completes the handshake of those that cannot be accepted.
-    std::vector<RawClient> crowd;
-    for (int i = 0; i < 100; ++i) crowd.emplace_back(weird.port());
-    for (RawClient& client : crowd) client.send("GET / HTTP/1.1\r\n");
-    RawClient latecomer(weird.port());
-    latecomer.send(lines({"GET /latecomer HTTP/1.1", "Host: h"}));
-    EXPECT_FALSE(weird.wait_for_exit(300ms)) << weird.log();
-  }
-  const auto deadline = steady_clock::now() + patience;
-  bool served = false;
-  while (!served && steady_clock::now() < deadline) {
-    try {
-      served = get(weird.port(), "/after").status == 200;
-    } catch (const MalformedMessage&) {
-      // Turned away; there may be no descriptor free yet.
-    }
-  }
-  EXPECT_TRUE(served);
+  rlimit ours{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &ours), 0);
+  ASSERT_GT(ours.rlim_max, 256u);
+  // What it is born with is ours.
+  const rlimit few{64, ours.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::optional<WeirdProcess> weird;
+  weird.emplace(Config{.servers = {upstream.url()}, .workers = 1});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &ours), 0);
+  std::vector<RawClient> crowd;
+  for (int i = 0; i < 100; ++i) crowd.emplace_back(weird->port());
+  EXPECT_EQ(get(weird->port(), "/").status, 200);
 }
 
 }  // namespace

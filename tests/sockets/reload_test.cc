@@ -62,6 +62,48 @@ TEST_F(Reload, AFileWrittenInPlaceIsNoticed) {
   EXPECT_EQ(get(weird.port(), "/").body, "new");
 }
 
+TEST_F(Reload, AServiceConfigInAFileOfItsOwnIsWatchedToo) {
+  TemporaryDirectory directory;
+  Config config = pointing_at(old_);
+  config.upstream = "service_config: retries.json";
+  write_file(directory.path() / "weir.yaml", config.yaml());
+  write_file(directory.path() / "retries.json", "{}");
+  WeirdProcess weird(directory.path() / "weir.yaml", {});
+  replace_file(directory.path() / "retries.json", "{\"methodConfig\": 1}");
+  wait_for_reloads(weird, "failed", 1);
+  EXPECT_TRUE(weird.wait_for_log("methodConfig"));
+  replace_file(directory.path() / "retries.json", "{\"methodConfig\": []}");
+  wait_for_reloads(weird, "ok", 1);
+  EXPECT_EQ(get(weird.port(), "/").body, "old");
+}
+
+TEST_F(Reload, IsNotRefusedToWhoWasGivenAnEmptyName) {
+  WeirdProcess weird(pointing_at(old_), {.arguments = {"--replica", ""}});
+  weird.write_config(pointing_at(new_));
+  wait_for_reloads(weird, "ok", 1);
+  EXPECT_EQ(get(weird.port(), "/").body, "new");
+}
+
+TEST_F(Reload, TheLogsLevelFollows) {
+  WeirdProcess weird(pointing_at(old_));
+  const auto reload = [&](const std::string& rest) {
+    Config config = pointing_at(old_);
+    config.rest = rest;
+    weird.write_config(config);
+  };
+  reload("log: {level: info}");
+  ASSERT_TRUE(weird.wait_for_log("configuration taken over"));
+  reload("log: {level: error}");
+  wait_for_reloads(weird, "ok", 2);
+  const std::size_t before = weird.log().size();
+  reload("log: {level: error}\nlimits: {target_bytes: 100}");
+  wait_for_reloads(weird, "ok", 3);
+  reload("no_such_field: 1");
+  ASSERT_TRUE(weird.wait_for_log("the last good one stays"));
+  EXPECT_EQ(weird.log().find("taken over", before), weird.log().find("not taken over", before) + 4)
+      << weird.log();
+}
+
 TEST_F(Reload, ASymlinkSwappedAsKubernetesDoesItIsNoticed) {
   // A ConfigMap's volume: weir.yaml -> ..data/weir.yaml, ..data -> a directory per version.
   TemporaryDirectory volume;
@@ -132,6 +174,7 @@ TEST_F(Reload, WhatNeedsARestartIsRefusedWhole) {
   expect_refused("listen", changed("listen: 127.0.0.1:0", "listen: 127.0.0.2:0"));
   expect_refused("admin", changed("admin: 127.0.0.1:0", "admin: 127.0.0.2:0"));
   expect_refused("workers", changed("workers: 2", "workers: 3"));
+  expect_refused("replica", pointing_at(new_).yaml() + "replica: other\n");
   expect_refused("coordination", pointing_at(new_).yaml() + "coordination: {replicas: 2}\n");
   EXPECT_EQ(weird.metric("weir_config_reloads_total", {{"result", "ok"}}), 0);
 }

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/answers.h"
@@ -55,6 +58,22 @@ TEST(Starting, FlagsOverrideTheEnvironmentWhichOverridesTheFile) {
   EXPECT_EQ(workers(with_flag), 3);
 }
 
+TEST(Starting, WhoHasNoNameIsCalledByItsHostAndProcess) {
+  char host[256] = {};
+  ASSERT_EQ(::gethostname(host, sizeof host - 1), 0);
+  const Config config{.servers = {"http://127.0.0.1:1"}};
+  for (const Launch& launch : {Launch{.arguments = {}}, Launch{.arguments = {"--replica", ""}}}) {
+    WeirdProcess weird(config, launch);
+    const auto status = nlohmann::json::parse(weird.admin("/v1/status").body);
+    const std::string name = status.value("replica", "");
+    ASSERT_TRUE(name.starts_with(host + std::string("-"))) << name;
+    const std::string process = name.substr(std::string(host).size() + 1);
+    std::ifstream command("/proc/" + process + "/cmdline");
+    const std::string line{std::istreambuf_iterator<char>(command), {}};
+    EXPECT_NE(line.find(weird.config_file().string()), std::string::npos) << name;
+  }
+}
+
 TEST(Starting, VersionAndHelpArePrintedAndThatIsAll) {
   const Finished version = run_weird({.arguments = {"--version"}});
   EXPECT_EQ(version.code, 0);
@@ -70,11 +89,25 @@ TEST(Starting, ABadFlagIsExitCode1) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"--no-such-flag"}, std::vector<std::string>{"--listen", "nowhere"},
         std::vector<std::string>{"--upstream", "http://127.0.0.1:1", "--limit", "lots"},
+        std::vector<std::string>{"--upstream", "http://127.0.0.1:1", "--config", ""},
         std::vector<std::string>{}}) {
     const Finished weird = run_weird({.arguments = arguments});
     EXPECT_EQ(weird.code, 1);
     EXPECT_NE(weird.error, "");
   }
+}
+
+TEST(Starting, AFlagWithoutItsValueHidesNoOtherErrorAndAddsNone) {
+  TemporaryDirectory directory;
+  const std::string file = (directory.path() / "weir.yaml").string();
+  write_file(file, "no_such_field: 1\nupstreams: {main: {servers: [http://127.0.0.1:1]}}\n");
+  const Finished weird =
+      run_weird({.arguments = {"--config", file, "--workers", "many", "--listen"}});
+  EXPECT_EQ(weird.code, 1);
+  for (const std::string error : {"--listen", ":1: no_such_field: ", "--workers: "}) {
+    EXPECT_NE(weird.error.find(error), std::string::npos) << weird.error;
+  }
+  EXPECT_EQ(std::ranges::count(weird.error, '\n'), 3) << weird.error;
 }
 
 TEST(Starting, ABadConfigurationIsExitCode1WithEveryErrorOnStderr) {

@@ -55,6 +55,20 @@ TEST(Upgrade, BytesPassBothWaysAfterTheUpstreams101) {
   }
 }
 
+TEST(Upgrade, A101ThatDoesNotSayToWhatIs502) {
+  for (const std::string& head :
+       {lines({"HTTP/1.1 101 Switching Protocols"}),
+        lines({"HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"}),
+        lines({"HTTP/1.1 101 Switching Protocols", "Upgrade: websocket"}),
+        lines({"HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: h2c"})}) {
+    FakeUpstream upstream(send_and_stall(head));
+    WeirdProcess weird({.servers = {upstream.url()}});
+    RawClient client(weird.port());
+    client.send(upgrade_request);
+    expect_problem(client.read_answer(), 502, "upstream_failed");
+  }
+}
+
 TEST(Upgrade, BytesSentAlongWithThe101ReachTheClient) {
   FakeUpstream upstream(after_request(
       [](UpstreamConnection& connection) { connection.send(switching + "first words"); }));

@@ -72,6 +72,7 @@ TEST(UpstreamFaults, AmbiguousFramingIs502) {
        send_and_stall("HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nab"),
        send_and_stall("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nab"),
        send_and_stall("HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\nab"),
+       send_and_stall("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
        send_and_stall("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")},
       502, "upstream_failed");
 }
@@ -79,6 +80,15 @@ TEST(UpstreamFaults, AmbiguousFramingIs502) {
 TEST(UpstreamFaults, AHeadWithoutEndIs502) {
   expect_each_fails({send_and_stall("HTTP/1.1 200 OK\r\nX: " + std::string(4 << 20, 'x'))}, 502,
                     "upstream_failed");
+}
+
+TEST(UpstreamFaults, AHeadThatFillsAllItMayTakeWithoutEndIsNoHttp) {
+  const std::string begin = "HTTP/1.1 200 OK\r\nX: ";
+  FakeUpstream upstream(send_and_stall(begin + std::string(65536 - begin.size(), 'x')));
+  WeirdProcess weird({.servers = {upstream.url()}});
+  const Answer answer = get(weird.port(), "/");
+  expect_problem(answer, 502, "upstream_failed");
+  EXPECT_NE(answer.body.find("the answer was not HTTP"), std::string::npos) << answer.body;
 }
 
 TEST(UpstreamFaults, SwitchingProtocolsUnaskedIs502) {

@@ -103,5 +103,40 @@ TEST(Stream, ABufferThatIsGivenBackIsNoEndForWhoWaitsForMore) {
   ::close(pair[0]);
 }
 
+TEST(Stream, ADeadlineThatWasSetWhileNobodyWaitedIsNotThatOfTheNextWait) {
+  std::array<int, 2> pair;
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
+  const FastClock clock;
+  Loop loop(clock);
+  Stream stream(loop, pair[1]);
+  stream.set_read_timeout(std::chrono::seconds{5});
+  Stream::Status status = Stream::Status::aborted;
+  spawn(wait_for_more(stream, status), [&] { loop.stop(); });
+  Deadlines::Entry late{[&] { ::send(pair[0], "more", 4, 0); }};
+  loop.deadlines().arm(late, std::chrono::seconds{20});
+  loop.run();
+  EXPECT_EQ(status, Stream::Status::ok);
+  ::close(pair[0]);
+}
+
+TEST(Stream, SaysThatThePeerHasLeftThoughWhoReadsGotBytesWithIt) {
+  std::array<int, 2> pair;
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
+  const FastClock clock;
+  Loop loop(clock);
+  Stream stream(loop, pair[1]);
+  int told = 0;
+  stream.on_event([&] { ++told; });
+  Stream::Status status = Stream::Status::aborted;
+  spawn(wait_for_more(stream, status), [&] { loop.stop(); });
+  ASSERT_EQ(::send(pair[0], "last", 4, 0), 4);
+  ::close(pair[0]);
+  loop.run();
+  EXPECT_EQ(status, Stream::Status::ok);
+  EXPECT_EQ(stream.received(), "last");
+  EXPECT_TRUE(stream.peer_left());
+  EXPECT_EQ(told, 1);
+}
+
 }  // namespace
 }  // namespace weir::http

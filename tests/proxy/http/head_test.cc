@@ -63,6 +63,40 @@ TEST(RequestHead, OneEmptyLineBeforeItIsForgiven) {
   EXPECT_EQ(request("\r\n\r\nGET / HTTP/1.1\r\n\r\n"), State::malformed);
 }
 
+TEST(RequestHead, SaysWhatItsConnectionFieldsList) {
+  HeadReader reader(Kind::request, kLimits);
+  Head head;
+  ASSERT_EQ(reader
+                .read("GET / HTTP/1.1\r\nConnection: Upgrade, ,X-One\r\nA: b\r\n"
+                      "connection: x-two ,KEEP-ALIVE\r\n\r\n",
+                      head)
+                .state,
+            State::done);
+  EXPECT_TRUE(head.connection.upgrade);
+  EXPECT_TRUE(head.connection.keep_alive);
+  EXPECT_FALSE(head.connection.close);
+  EXPECT_EQ(head.connection.fields, (std::vector<std::string_view>{"X-One", "x-two"}));
+  ASSERT_EQ(reader.read("GET / HTTP/1.1\r\nConnection: close\r\n\r\n", head).state, State::done);
+  EXPECT_TRUE(head.connection.close);
+  EXPECT_FALSE(head.connection.upgrade);
+  EXPECT_TRUE(head.connection.fields.empty());
+}
+
+TEST(RequestHead, MoreConnectionOptionsThanAnybodyNeedsAreMalformed) {
+  const auto listing = [](const std::string& element, int count) {
+    std::string list;
+    for (int i = 0; i < count; ++i) list += (i > 0 ? "," : "") + element;
+    return "GET / HTTP/1.1\r\nConnection: " + list + "\r\n\r\n";
+  };
+  EXPECT_EQ(request(listing("x", 32)), State::done);
+  EXPECT_EQ(request(listing("x", 33)), State::malformed);
+  EXPECT_EQ(request(listing("", 32)), State::done);
+  EXPECT_EQ(request(listing("", 33)), State::malformed);
+  EXPECT_EQ(request("GET / HTTP/1.1\r\nConnection: " + std::string(16, ',') +
+                    "\r\nConnection: " + std::string(16, ',') + "\r\n\r\n"),
+            State::malformed);
+}
+
 TEST(RequestHead, NothingButCrLfEndsALine) {
   EXPECT_EQ(request("GET / HTTP/1.1\nHost: h\r\n\r\n"), State::malformed);
   EXPECT_EQ(request("GET / HTTP/1.1\r\nHost: h\n\r\n"), State::malformed);

@@ -33,6 +33,11 @@ struct SlowLookup {
     open = true;
     changed.notify_all();
   }
+  void begin_anew() {
+    std::lock_guard lock(mutex);
+    open = false;
+    asked = 0;
+  }
 };
 SlowLookup slow_lookup;
 
@@ -56,6 +61,18 @@ class StillClock final : public Clock {
   WallTime wall_now() const override { return {}; }
 };
 
+// Each look at it is a second later, until it is stopped.
+class FastClock final : public Clock {
+ public:
+  SteadyTime steady_now() const override { return now_ += step_; }
+  WallTime wall_now() const override { return {}; }
+  void stop() { step_ = {}; }
+
+ private:
+  mutable SteadyTime now_{};
+  std::chrono::seconds step_{1};
+};
+
 struct Waiter {
   std::shared_ptr<Stream> connecting;
   bool over = false;
@@ -68,6 +85,7 @@ Task<void> connect(std::shared_ptr<Upstream> upstream, Waiter& waiter) {
 }
 
 TEST(Resolve, ARequestThatIsCancelledDoesNotWaitForTheNameServer) {
+  slow_lookup.begin_anew();
   const StillClock clock;
   Loop loop(clock);
   UpstreamOptions options;
@@ -83,6 +101,27 @@ TEST(Resolve, ARequestThatIsCancelledDoesNotWaitForTheNameServer) {
   slow_lookup.let_go();
   while (!patient.over) loop.context().run_one();  // refused: nobody listens on that port
   EXPECT_EQ(slow_lookup.asked, 1) << "one lookup is enough for both";
+}
+
+TEST(Resolve, ARequestWaitsForTheNameServerNoLongerThanForAConnection) {
+  slow_lookup.begin_anew();
+  FastClock clock;
+  Loop loop(clock);
+  UpstreamOptions options;
+  options.servers = {{std::string(kSlowName), 1}};
+  options.connect_timeout = std::chrono::seconds{3};
+  const auto upstream = std::make_shared<Upstream>(loop, options);
+  Waiter waiter;
+  spawn(connect(upstream, waiter), [] {});
+  const SteadyTime long_after = clock.steady_now() + std::chrono::seconds{30};
+  while (!waiter.over && clock.steady_now() < long_after) loop.context().run_one();
+  EXPECT_TRUE(waiter.over);
+  clock.stop();
+  Waiter next;
+  spawn(connect(upstream, next), [] {});
+  EXPECT_FALSE(next.over);
+  slow_lookup.let_go();
+  while (!next.over) loop.context().run_one();
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST(Rotation, OneThatRefusedIsPassedOverForAGrowingWhile) {
   SteadyTime now = kNow;
   std::chrono::milliseconds last{0};
   for (int refusal = 0; refusal < 12; ++refusal) {
-    rotation.refused(0, now);
+    rotation.refused(0, now, now);
     std::chrono::milliseconds pause{0};
     while (true) {
       // Both are idle, and the other one was used last: its turn, unless it is passed over.
@@ -59,20 +59,31 @@ TEST(Rotation, OneThatRefusedIsPassedOverForAGrowingWhile) {
   EXPECT_EQ(last, 30s);
 }
 
+TEST(Rotation, OneOutageIsOneStepHoweverManyItRefuses) {
+  Rotation rotation(2);
+  for (int i = 0; i < 14; ++i) rotation.refused(0, kNow, kNow);
+  // A connect that took longer to fail than the pause lasts had begun before it.
+  rotation.refused(0, kNow, kNow + 900ms);
+  rotation.began(1);
+  rotation.ended(1);
+  EXPECT_EQ(rotation.pick(kNow + 499ms, {}), 1);
+  EXPECT_EQ(rotation.pick(kNow + 500ms, {}), 0);
+}
+
 TEST(Rotation, OneThatAcceptsAgainIsAsGoodAsBefore) {
   Rotation rotation(2);
-  for (int i = 0; i < 5; ++i) rotation.refused(0, kNow);
+  for (int i = 0; i < 5; ++i) rotation.refused(0, kNow + 1h * i, kNow + 1h * i);
   rotation.accepted(0);
   rotation.began(1);
   rotation.ended(1);
-  EXPECT_EQ(rotation.pick(kNow, {}), 0);
+  EXPECT_EQ(rotation.pick(kNow + 4h, {}), 0);
 }
 
 TEST(Rotation, WhenAllRefusedTheOneWhosePauseEndsFirstIsTried) {
   Rotation rotation(2);
-  rotation.refused(0, kNow);
-  rotation.refused(1, kNow);
-  rotation.refused(1, kNow);
+  rotation.refused(0, kNow, kNow);
+  rotation.refused(1, kNow - 1h, kNow - 1h);
+  rotation.refused(1, kNow, kNow);
   EXPECT_EQ(rotation.pick(kNow, {}), 0);
 }
 
