@@ -46,25 +46,39 @@ TEST(ThrottleThreads, EightThreadsGetExactlyTheTokensThatThereAre) {
   }
 }
 
-TEST(ThrottleThreads, EverySuccessAndOverloadOfEightThreadsIsLearnedOnce) {
+TEST(ThrottleThreads, EveryOverloadOfEightThreadsIsLearnedOnce) {
   SeededRandom random(1);
-  FairThrottleOptions options = options_of(100, 17, 1);
-  options.rate.initial = 4;  // two tokens: always nearly empty
-  options.rate.increase = 0;
+  FairThrottleOptions options = options_of(1024, 1, 1);
   options.rate.floor = 0;
   options.rate.decrease = 0.5;
   FairThrottle throttle(options, random, at(0));
-  std::atomic<int> overloads{0};
-  on_all_threads([&](int thread) {
-    const std::string tenant = "tenant" + std::to_string(thread);
-    for (int i = 0; i < 1000; ++i) {
-      auto ticket = throttle.accept(tenant, at(i * 0.001));
+  constexpr int kEach = 50;  // of half a second's tokens
+  std::atomic<int> begun{0};
+  on_all_threads([&](int) {
+    std::vector<Throttle::Ticket> tickets;
+    for (int i = 0; i < kEach; ++i) tickets.push_back(throttle.accept("tenant", at(0)));
+    ++begun;
+    while (begun < kThreads) std::this_thread::yield();
+    for (Throttle::Ticket& ticket : tickets) ticket.settle(Load::too_much, at(0));
+  });
+  EXPECT_EQ(throttle.rate(), std::ldexp(1024, -kThreads * kEach));
+}
+
+TEST(ThrottleThreads, EverySuccessOfEightThreadsIsLearnedOnceWhileTheBucketLimits) {
+  SeededRandom random(1);
+  FairThrottle throttle(options_of(10'000, 1, 1), random, at(0));
+  while (auto ticket = throttle.accept("tenant", at(0))) ticket.settle(Load::unknown, at(0));
+  std::atomic<int> successes{0};
+  on_all_threads([&](int) {
+    for (int i = 0; i < 900; ++i) {
+      auto ticket = throttle.accept("tenant", at(i * 0.001));
       if (!ticket) continue;
-      const bool overload = overloads.fetch_add(1) < 500;
-      ticket.settle(overload ? Load::too_much : Load::borne, at(i * 0.001));
+      ticket.settle(Load::borne, at(i * 0.001));
+      ++successes;
     }
   });
-  EXPECT_EQ(throttle.rate(), std::ldexp(4, -std::min(500, overloads.load())));
+  EXPECT_GT(successes, 5'000);
+  EXPECT_EQ(throttle.rate(), 10'000 + successes);
 }
 
 TEST(ThrottleThreads, RehashesAmongEightThreadsGiveNoMoreThanTheRate) {
