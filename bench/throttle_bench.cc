@@ -51,7 +51,7 @@ template <Kind kind>
 void set_up_limiting(const benchmark::State&) {
   SystemRandom random;
   ThrottleOptions options = options_of(kind, kPlenty);
-  options.burst = std::chrono::nanoseconds{1};
+  options.burst = std::chrono::milliseconds{0};
   const SteadyTime now = system_clock.steady_now();
   throttle = make_throttle(options, random, now);
   for (int i = 0; i < 3; ++i) {
