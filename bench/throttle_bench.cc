@@ -8,6 +8,7 @@
 #include <charconv>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "daemon/system.h"
 #include "proxy/throttle/throttle.h"
@@ -25,12 +26,13 @@ ThrottleOptions options_of(Kind kind, double rate) {
   return options;
 }
 
-// Never empty, and never full: nobody is denied, and successes count.
+// Never empty, and never limiting: nobody is denied, and successes are not learned.
 constexpr double kPlenty = 1e9;
 
 // One throttle for all threads of a run. Setup and Teardown surround the threads.
 SystemClock system_clock;
 std::unique_ptr<Throttle> throttle;
+std::vector<Throttle::Ticket> held;
 
 template <Kind kind>
 void set_up(const benchmark::State&) {
@@ -44,7 +46,34 @@ void set_up_empty(const benchmark::State&) {
   throttle = make_throttle(options_of(kind, 1e-6), random, now);
   for (int i = 0; i < 2; ++i) throttle->accept("192.0.2.17", now).settle(Load::unknown, now);
 }
-void tear_down(const benchmark::State&) { throttle.reset(); }
+// Has denied a moment ago, so that successes are learned; from then on there is a token each time.
+template <Kind kind>
+void set_up_limiting(const benchmark::State&) {
+  SystemRandom random;
+  ThrottleOptions options = options_of(kind, kPlenty);
+  options.burst = std::chrono::milliseconds{0};
+  const SteadyTime now = system_clock.steady_now();
+  throttle = make_throttle(options, random, now);
+  for (int i = 0; i < 3; ++i) {
+    if (auto ticket = throttle->accept("192.0.2.17", now)) ticket.settle(Load::unknown, now);
+  }
+}
+// Full for ten seconds by now, so that about half is denied.
+template <>
+void set_up_limiting<Kind::sfb>(const benchmark::State&) {
+  SystemRandom random;
+  const SteadyTime now = system_clock.steady_now();
+  const SteadyTime then = now - std::chrono::seconds{10};
+  throttle = make_throttle(options_of(Kind::sfb, 1), random, then);
+  for (int i = 0; i < 100; ++i) {
+    auto ticket = throttle->accept("192.0.2.17", then + i * std::chrono::milliseconds{100});
+    if (ticket) held.push_back(std::move(ticket));
+  }
+}
+void tear_down(const benchmark::State&) {
+  held.clear();
+  throttle.reset();
+}
 
 // With the clock that both are asked with, as the proxy reads it.
 void accept_and_settle(benchmark::State& state) {
@@ -55,6 +84,14 @@ void accept_and_settle(benchmark::State& state) {
       return;
     }
     ticket.settle(Load::borne, system_clock.steady_now());
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+void at_the_limit(benchmark::State& state) {
+  for (auto _ : state) {
+    Throttle::Ticket ticket = throttle->accept("192.0.2.17", system_clock.steady_now());
+    if (ticket) ticket.settle(Load::borne, system_clock.steady_now());
   }
   state.SetItemsProcessed(state.iterations());
 }
@@ -101,6 +138,10 @@ void add(const std::string& name) {
         ->Threads(threads)
         ->UseRealTime();
   }
+  benchmark::RegisterBenchmark((name + "/at_the_limit").c_str(), at_the_limit)
+      ->Setup(set_up_limiting<kind>)
+      ->Teardown(tear_down)
+      ->UseRealTime();
   if constexpr (kind != Kind::sfb) {
     benchmark::RegisterBenchmark((name + "/deny").c_str(), deny)
         ->Setup(set_up_empty<kind>)

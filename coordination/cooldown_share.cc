@@ -58,6 +58,7 @@ void CooldownShare::take_changes() {
 void CooldownShare::start_over() {
   for (const auto& [key, stored] : stored_) pending_[key].changed = true;
   stored_.clear();
+  seen_ = 0;
   leases_.clear();
   read_at_ = SteadyTime{};
 }
@@ -75,17 +76,20 @@ void CooldownShare::read() {
 // What happens after the revision that was read is watched, so nothing is missed between.
 void CooldownShare::on_read(const TxnAnswer& answer) {
   const auto before = std::exchange(stored_, {});
+  seen_ = answer.revision;
   for (const KeyValue& entry : std::get<ReadAnswer>(answer.answers.front()).keys) take(entry);
   for (const auto& [key, stored] : before) {
     if (!stored.value.empty() && !stored_.contains(key)) gone(key);
   }
-  watch_ =
-      store_.watch(keys_under(keys_.all_cooldowns()), answer.revision + 1,
-                   {[this](Revision, std::span<const WatchEvent> events) { on_events(events); },
-                    [this] { read_at_ = soon(); }});
+  watch_ = store_.watch(keys_under(keys_.all_cooldowns()), answer.revision + 1,
+                        {[this](Revision revision, std::span<const WatchEvent> events) {
+                           on_events(revision, events);
+                         },
+                         [this] { read_at_ = soon(); }});
 }
 
-void CooldownShare::on_events(std::span<const WatchEvent> events) {
+void CooldownShare::on_events(Revision revision, std::span<const WatchEvent> events) {
+  seen_ = std::max(seen_, revision);
   for (const WatchEvent& event : events) {
     if (event.kind == WatchEvent::Kind::put) {
       take(event.key);
@@ -193,8 +197,10 @@ void CooldownShare::on_answer(const CooldownKey& key, const std::string& written
     if (!pending.changed && !memory_.find(key)) pending_.erase(key);
     return;
   }
-  Stored& stored = stored_[key];
-  if (told->revision > stored.revision) stored = {told->revision, written};
+  if (told->revision > seen_) {  // otherwise the watch has told of it, and of what came behind
+    Stored& stored = stored_[key];
+    if (told->revision > stored.revision) stored = {told->revision, written};
+  }
   if (!pending.changed) pending_.erase(key);
 }
 

@@ -59,7 +59,7 @@ class CooldownShare {
   void take_changes();
   void read();
   void on_read(const TxnAnswer& answer);
-  void on_events(std::span<const WatchEvent> events);
+  void on_events(Revision revision, std::span<const WatchEvent> events);
   void take(const KeyValue& entry);
   void gone(const CooldownKey& key);
   void send(const CooldownKey& key, Pending& pending);
@@ -81,6 +81,7 @@ class CooldownShare {
   CooldownMemory& memory_;
 
   std::map<CooldownKey, Stored> stored_;
+  Revision seen_ = 0;  // stored_ is as it was then, or later
   std::map<CooldownKey, Pending> pending_;
   std::size_t under_way_ = 0;
   std::map<std::int64_t, Lease> leases_;  // by the minute that they last to

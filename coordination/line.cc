@@ -30,6 +30,11 @@ Line::Place* Line::pop() {
   return place;
 }
 
+Line::Place* Line::first_of(std::string_view tenant) const {
+  const auto found = by_tenant_.find(tenant);
+  return found == by_tenant_.end() ? nullptr : found->second->first;
+}
+
 void Line::pass() {
   if (!round_.empty()) round_.splice(round_.end(), round_, round_.begin());
 }

@@ -38,6 +38,8 @@ class Line {
   Place* pop();
   // The next one, left where it is; nullptr: nobody waits.
   Place* first() const { return round_.empty() ? nullptr : round_.front().first; }
+  // Of those of one tenant, in a fair line; nullptr: none of them waits.
+  Place* first_of(std::string_view tenant) const;
   // Shows the first of each tenant, in turn, as long as `judge` does not stop; one that is taken is
   // out, and its tenant comes again behind all others. Who stays keeps its turn.
   enum class Judged { taken, stays, stop };

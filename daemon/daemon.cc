@@ -164,6 +164,7 @@ std::shared_ptr<const Settings> Daemon::make_settings() {
     cooldowns.push_back(cooldowns_.configure(upstream));
     throttles.push_back(throttles_.configure(upstream));
   }
+  throttles_.keep_only(config_.upstreams);
   return std::make_shared<const Settings>(
       Settings{std::make_shared<const Routes>(config_.rules, config_.default_rule, config_.tenant),
                config_.upstreams, std::move(retries), std::move(cooldowns), std::move(throttles),

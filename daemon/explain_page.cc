@@ -93,7 +93,7 @@ Json cooldown_json(const UpstreamOptions& upstream, const std::string& project,
   using Kind = Cooldown::Verdict::Kind;
   Json json{{"enabled", true}, {"project", project}, {"held", verdict.kind == Kind::held}};
   if (verdict.kind != Kind::held) return json;
-  const bool probing = verdict.until == SteadyTime::max();
+  const bool probing = verdict.behind_probe;
   json["probing"] = probing;
   if (!probing) {
     json["not_before"] = utc_text_ms(now.wall + (verdict.until - now.steady));
@@ -190,7 +190,7 @@ http::Task<std::string> ExplainPage::page(Question question, InEffect in_effect)
     facts.cooldown = gate->foresee(placed.project, now.steady);
   }
   UpstreamThrottle* const throttle = throttles_.find(upstream.name);
-  if (throttle) facts.before_throttle = throttle->line().waiting();
+  if (throttle) facts.before_throttle = throttle->line().waiting_before(placed.tenant);
   facts.draining = in_effect.draining;
   facts.room_full = coordinator.room().waiting >= coordinator.room().max;
   const auto index = static_cast<std::size_t>(&upstream - settings.upstreams.data());

@@ -1,5 +1,7 @@
 #include "daemon/throttles.h"
 
+#include <algorithm>
+
 namespace weir {
 
 std::shared_ptr<UpstreamThrottle> Throttles::configure(const UpstreamOptions& upstream) {
@@ -8,6 +10,15 @@ std::shared_ptr<UpstreamThrottle> Throttles::configure(const UpstreamOptions& up
   std::erase_if(replaced_, [](const auto& throttle) { return throttle.expired(); });
   if (current && current != next) replaced_.push_back(current);
   return current = std::move(next);
+}
+
+void Throttles::keep_only(const std::vector<UpstreamOptions>& upstreams) {
+  std::erase_if(current_, [&](const auto& one) {
+    const bool kept = std::any_of(upstreams.begin(), upstreams.end(),
+                                  [&](const auto& upstream) { return upstream.name == one.first; });
+    if (!kept && one.second) replaced_.push_back(one.second);
+    return !kept;
+  });
 }
 
 UpstreamThrottle* Throttles::find(const std::string& upstream) const {

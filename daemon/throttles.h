@@ -19,6 +19,8 @@ class Throttles {
 
   // The upstream's throttle, as it is configured now; nullptr: it has none.
   std::shared_ptr<UpstreamThrottle> configure(const UpstreamOptions& upstream);
+  // Other upstreams are no more.
+  void keep_only(const std::vector<UpstreamOptions>& upstreams);
   // The same, without a change.
   UpstreamThrottle* find(const std::string& upstream) const;
   // By upstream, of those that have one.

@@ -155,11 +155,11 @@ Admission::Entered Admission::settle_answer() {
 
 Task<bool> Admission::enter_again() {
   if (passes_) co_return true;
-  // One that was not used is as good as another.
-  if (permit_ && !permit_.spent() && may_send()) co_return true;
-  // Where a unit is held and not used up, the attempt that ended leaves its own to this one.
+  // One that was not used is as good as another; and where a unit is held and not used up, the
+  // attempt that ended leaves its own to this one.
   const Mode mode = subject_.limit->mode;
-  if (mode == Mode::in_flight || mode == Mode::until_done) co_return may_send();
+  const bool held = mode == Mode::in_flight || mode == Mode::until_done;
+  if (permit_ && (held || !permit_.spent()) && may_send()) co_return true;
   take(false);
   co_return co_await wait() == Entered::admitted;
 }

@@ -54,6 +54,8 @@ class Admission {
   void give_back() {
     if (!permit_.spent()) permit_.settle();
   }
+  // Nor one that was used: another attempt asks anew.
+  void settle() { permit_.settle(); }
 
   // How long the rule lets it wait, all in all, less what it has waited; nothing: for ever.
   std::optional<std::chrono::nanoseconds> wait_left() const;

@@ -1,5 +1,6 @@
 #include "proxy/cooldown.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace weir {
@@ -32,6 +33,11 @@ std::optional<Cooldown::Verdict> Cooldown::ask_again(Visitor& visitor, SteadyTim
 }
 
 Cooldown::Verdict Cooldown::judge(Visitor& visitor, SteadyTime now, Woken& woken) {
+  // Not every project comes again.
+  if (now >= drop_useless_at_) {
+    memory_.drop_useless(now);
+    drop_useless_at_ = now + FailureMemory::kLeastUse;
+  }
   const std::vector<FailureMemory::Met> met = memory_.met_by(visitor.project, now);
   update_calm();
   const std::optional<Obstacle> obstacle = find_obstacle(visitor, met, now, woken);
@@ -39,7 +45,7 @@ Cooldown::Verdict Cooldown::judge(Visitor& visitor, SteadyTime now, Woken& woken
   end_probe(visitor, now, woken);
   if (draining_) return {Verdict::Kind::draining};
   hold(visitor, *obstacle);
-  return {Verdict::Kind::held, obstacle->until};
+  return {Verdict::Kind::held, obstacle->until, obstacle->place == Visitor::Place::behind_probe};
 }
 
 bool Cooldown::free_now(Visitor& visitor, SteadyTime now) {
@@ -66,21 +72,20 @@ std::optional<Cooldown::Obstacle> Cooldown::find_obstacle(
   }
   if (latest) return latest;
   for (const auto& [name, record] : met) {
-    if (record->probe != 0 && record->probe != visitor.probe) {
-      return Obstacle{name, SteadyTime::max(), Visitor::Place::behind_probe};
+    if (record->probed(now)) {
+      if (record->probe == visitor.probe) continue;
+      return Obstacle{name, record->probe_until, Visitor::Place::behind_probe};
     }
     const auto line = lines_.find(name);
     if (visitor.arrival == 0 && line == lines_.end()) continue;
-    // Whose delay is over too, though he has not noticed yet.
-    const bool others = record->probe == 0 && line != lines_.end() && !line->second.asleep.empty();
-    const std::uint64_t first = others ? line->second.asleep.begin()->first : 0;
-    if (others && (visitor.arrival == 0 || first < visitor.arrival)) {
-      make_probe(line->second.asleep, *record, woken);
+    // Whose time has come too, though he has not noticed yet.
+    const Visitor* const first = line == lines_.end() ? nullptr : first_of(line->second);
+    if (first && (visitor.arrival == 0 || first->arrival < visitor.arrival)) {
+      make_next_probe(line->second, *record, now, woken);
       if (line->second.empty()) lines_.erase(line);
-      return Obstacle{name, SteadyTime::max(), Visitor::Place::behind_probe};
+      return Obstacle{name, record->probe_until, Visitor::Place::behind_probe};
     }
-    if (visitor.probe == 0) visitor.probe = ++last_probe_;
-    record->probe = visitor.probe;
+    make_probe(visitor, *record, now);
   }
   return std::nullopt;
 }
@@ -117,7 +122,7 @@ void Cooldown::failed(Visitor& visitor, const FailureMemory::Failure& failure, c
     std::lock_guard lock(mutex_);
     const Name name = memory_.failed(failure, now);
     note(name, std::nullopt);
-    free_pushed_out(woken);
+    free_pushed_out(now.wall, woken);
     update_calm();
     end_probe(visitor, now.steady, woken);
   }
@@ -152,15 +157,19 @@ std::optional<SteadyTime> Cooldown::not_before(std::string_view project, SteadyT
 Cooldown::Verdict Cooldown::foresee(std::string_view project, SteadyTime now) {
   if (calm_.load(std::memory_order_acquire)) return {};
   std::lock_guard lock(mutex_);
-  std::optional<SteadyTime> until = memory_.not_before(project, now);
+  const std::optional<SteadyTime> until = memory_.not_before(project, now);
+  std::optional<SteadyTime> probe_until;
   for (const auto& [name, record] : memory_.met_by(project, now)) {
-    const auto line = lines_.find(name);
-    const bool others = line != lines_.end() && !line->second.asleep.empty();
-    if (!until && (record->probe != 0 || others)) until = SteadyTime::max();
+    if (probe_until) break;
+    if (record->probed(now)) {
+      probe_until = record->probe_until;
+    } else if (lines_.contains(name)) {
+      probe_until = now + kProbeTime;
+    }
   }
-  if (!until) return {};
+  if (!until && !probe_until) return {};
   if (draining_) return {Verdict::Kind::draining};
-  return {Verdict::Kind::held, *until};
+  return {Verdict::Kind::held, until ? *until : *probe_until, !until};
 }
 
 void Cooldown::configure(const CooldownOptions& options) {
@@ -211,13 +220,15 @@ std::optional<CooldownMemory::Kept> Cooldown::find(const Name& name) const {
 
 void Cooldown::learn(const Name& name, const CooldownRecord& record, const Instant& now) {
   Woken woken;
+  bool changed = false;
   {
     std::lock_guard lock(mutex_);
     memory_.learn(name, record, now);
-    free_pushed_out(woken);
+    changed = free_pushed_out(now.wall, woken);
     update_calm();
   }
   wake(woken);
+  if (changed_ && changed) changed_();
 }
 
 void Cooldown::forget(const Name& name) {
@@ -251,24 +262,35 @@ void Cooldown::end_probe(Visitor& visitor, SteadyTime now, Woken& woken) {
     record->probe = 0;
     const auto line = lines_.find(name);
     if (line == lines_.end()) continue;
-    auto& behind = line->second.behind_probe;
     if (record->until > now) {
-      free(behind, woken);
-    } else if (!behind.empty()) {
-      make_probe(behind, *record, woken);
+      free(line->second.behind_probe, woken);
+    } else {
+      make_next_probe(line->second, *record, now, woken);
     }
     if (line->second.empty()) lines_.erase(line);
   }
 }
 
-// The first of them.
-void Cooldown::make_probe(Places& places, FailureMemory::Record& record, Woken& woken) {
-  Visitor& first = *places.begin()->second;
-  places.erase(places.begin());
+// The one that came first; the line is not empty.
+Cooldown::Visitor* Cooldown::first_of(const Line& line) {
+  if (line.asleep.empty()) return line.behind_probe.begin()->second;
+  if (line.behind_probe.empty()) return line.asleep.begin()->second;
+  return std::min(*line.asleep.begin(), *line.behind_probe.begin()).second;
+}
+
+void Cooldown::make_next_probe(Line& line, FailureMemory::Record& record, SteadyTime now,
+                               Woken& woken) {
+  Visitor& first = *first_of(line);
+  (first.place == Visitor::Place::asleep ? line.asleep : line.behind_probe).erase(first.arrival);
   first.place = Visitor::Place::none;
-  if (first.probe == 0) first.probe = ++last_probe_;
-  record.probe = first.probe;
+  make_probe(first, record, now);
   woken.push_back(&first);
+}
+
+void Cooldown::make_probe(Visitor& visitor, FailureMemory::Record& record, SteadyTime now) {
+  if (visitor.probe == 0) visitor.probe = ++last_probe_;
+  record.probe = visitor.probe;
+  record.probe_until = now + kProbeTime;
 }
 
 void Cooldown::free(Places& places, Woken& woken) {
@@ -287,8 +309,14 @@ void Cooldown::free_all(const Name& name, Woken& woken) {
   lines_.erase(line);
 }
 
-void Cooldown::free_pushed_out(Woken& woken) {
-  for (const Name& name : memory_.take_pushed_out()) free_all(name, woken);
+// Those that share it are to forget it too: there is no room for more than so many anywhere.
+bool Cooldown::free_pushed_out(WallTime now, Woken& woken) {
+  const std::vector<Name> names = memory_.take_pushed_out();
+  for (const Name& name : names) {
+    note(name, now);
+    free_all(name, woken);
+  }
+  return !names.empty();
 }
 
 void Cooldown::note(const Name& name, std::optional<WallTime> cleared_by) {

@@ -3,8 +3,10 @@
 // The gate before one upstream: requests of a project wait here while its failure memory says so.
 // Those that were delayed are not let go all together: the first that came goes as a probe, and the
 // rest follow when the upstream has answered it well. A probe that failed holds them for the new
-// delay; one that tells nothing (another status, a client that left) leaves its turn to the next. A
-// request that comes when the delay is over, and that nobody is held before, goes at once.
+// delay; one that tells nothing (another status, a client that left) leaves its turn to the next,
+// and so does one that takes long (a client that sends slowly, an upstream that answers so): what
+// it is answered then still counts. A request that comes when the delay is over, and that nobody is
+// held before, goes at once.
 //
 // Made by the daemon for each upstream, and shared by all workers: any thread, one short lock, and
 // none while the upstream has not failed. Nothing here waits: who is held is called when it is
@@ -35,6 +37,8 @@ struct CooldownView {
 class Cooldown {
  public:
   using Name = FailureMemory::Name;
+  // How long the others wait for one probe.
+  static constexpr std::chrono::seconds kProbeTime{5};
 
   // A request before the gate. It lives until it has passed and settled; while it is held it must
   // leave(), or have been woken, before it goes.
@@ -61,7 +65,8 @@ class Cooldown {
   struct Verdict {
     enum class Kind { go, held, draining };
     Kind kind = Kind::go;
-    SteadyTime until{};  // held: when to ask again; max: when woken
+    SteadyTime until{};         // held: when to ask again
+    bool behind_probe = false;  // held: by that, and perhaps not so long
   };
   Verdict ask(Visitor& visitor, SteadyTime now);
   // Who is held asks at the time that he was told. Nothing: his wake is on the way, or has come.
@@ -113,10 +118,12 @@ class Cooldown {
                                         Woken& woken);
   void hold(Visitor& visitor, const Obstacle& obstacle);
   void end_probe(Visitor& visitor, SteadyTime now, Woken& woken);
-  void make_probe(Places& places, FailureMemory::Record& record, Woken& woken);
+  static Visitor* first_of(const Line& line);
+  void make_next_probe(Line& line, FailureMemory::Record& record, SteadyTime now, Woken& woken);
+  void make_probe(Visitor& visitor, FailureMemory::Record& record, SteadyTime now);
   static void free(Places& places, Woken& woken);
   void free_all(const Name& name, Woken& woken);
-  void free_pushed_out(Woken& woken);
+  bool free_pushed_out(WallTime now, Woken& woken);
   void note(const Name& name, std::optional<WallTime> cleared_by);
   void update_calm() { calm_ = memory_.empty(); }
   static void wake(const Woken& woken);
@@ -126,6 +133,7 @@ class Cooldown {
   FailureMemory memory_;
   std::map<Name, Line> lines_;  // those with somebody in them
   std::uint64_t last_arrival_ = 0, last_probe_ = 0;
+  SteadyTime drop_useless_at_{};
   bool draining_ = false;
   std::map<Name, std::optional<WallTime>> changes_;  // to when it was cleared, if it was
   const std::function<void()> changed_;

@@ -113,26 +113,18 @@ Task<void> CooldownPass::stay() {
       state_ = State::outside;
       co_return;
     }
-    if (verdict_.until != SteadyTime::max()) {
-      const auto delay = std::max(ceil<milliseconds>(verdict_.until - now()), milliseconds{0});
-      client_.loop().deadlines().arm(delay_, delay);
-    }
+    const auto delay = std::max(ceil<milliseconds>(verdict_.until - now()), milliseconds{0});
+    client_.loop().deadlines().arm(delay_, delay);
     co_await wakeup_.wait();
   }
 }
 
-Task<bool> CooldownPass::enter_again() {
-  if (interrupted_) co_return false;
-  if (free()) co_return true;
+bool CooldownPass::stays() {
   const auto left = admission_.wait_left();
-  const bool in_vain =
-      left && verdict_.until != SteadyTime::max() && verdict_.until - now() > *left;
-  if (verdict_.kind == Kind::held && in_vain && subject_.cooldown->leave(visitor_)) {
-    state_ = State::outside;
-    co_return false;
-  }
-  const Entered entered = co_await wait();
-  co_return entered == Entered::passed;
+  if (state_ != State::held || !left || verdict_.behind_probe) return true;
+  if (verdict_.until - now() <= *left || !subject_.cooldown->leave(visitor_)) return true;
+  state_ = State::outside;
+  return false;
 }
 
 bool CooldownPass::free_beside() {
@@ -177,7 +169,7 @@ http::LocalReply CooldownPass::denial() const {
     return {Denial::draining, "the request was waiting when the replica was told to stop"};
   }
   int ends_in = 1;  // a probe may be answered at any time
-  if (verdict_.until != SteadyTime::max()) {
+  if (!verdict_.behind_probe) {
     const auto left = ceil<std::chrono::seconds>(verdict_.until - now()).count();
     ends_in = static_cast<int>(std::clamp<std::int64_t>(left, 1, 1'000'000'000));
   }

@@ -40,8 +40,8 @@ class CooldownPass {
   // The last answer was no: until it is yes.
   bool held() const { return verdict_.kind != Cooldown::Verdict::Kind::go; }
   http::Task<Entered> wait();
-  // Both, for a retry: where it would wait longer than it may, it does not begin to.
-  http::Task<bool> enter_again();
+  // For a retry: where it would have to wait longer than it may, it is out at once. False: it was.
+  bool stays();
   // For a hedge, which does not wait here; and when to ask again, as far as that is known.
   bool free_beside();
   std::optional<SteadyTime> not_before() const;

@@ -68,7 +68,7 @@ std::vector<FailureMemory::Met> FailureMemory::met_by(std::string_view project, 
   const auto add = [&](Records& records, std::string_view whose) {
     for (const int status : kStatuses) {
       auto& record = records[place(status)];
-      if (record && record->useful_to <= now && record->probe == 0) record.reset();
+      if (record && record->useless(now)) record.reset();
       if (record) met.push_back({{std::string{whose}, status}, &*record});
     }
   };
@@ -123,6 +123,19 @@ void FailureMemory::forget(const Name& name) {
   }
 }
 
+void FailureMemory::drop_useless(SteadyTime now) {
+  const auto drop = [now](Records& records) {
+    for (auto& record : records) {
+      if (record && record->useless(now)) record.reset();
+    }
+    return !records[0] && !records[1];
+  };
+  drop(global_);
+  for (auto own = projects_.begin(); own != projects_.end();) {
+    own = drop(own->second) ? projects_.erase(own) : std::next(own);
+  }
+}
+
 std::vector<FailureMemory::Met> FailureMemory::all() {
   std::vector<Met> all;
   const auto add = [&](Records& records, const std::string& whose) {
@@ -146,7 +159,7 @@ FailureMemory::Record& FailureMemory::get(const Name& name, SteadyTime now) {
     records = &own->second;
   }
   auto& record = (*records)[place(name.status)];
-  if (record && record->useful_to <= now && record->probe == 0) record.reset();
+  if (record && record->useless(now)) record.reset();
   if (!record) record = Record{};
   return *record;
 }

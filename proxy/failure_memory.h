@@ -55,10 +55,13 @@ class FailureMemory {
   };
   struct Record {
     CooldownRecord shared;
-    SteadyTime failed{};      // the last time
-    SteadyTime until{};       // no request before
-    SteadyTime useful_to{};   // forgotten then
-    std::uint64_t probe = 0;  // the request that tries whether the upstream is well; 0: none
+    SteadyTime failed{};       // the last time
+    SteadyTime until{};        // no request before
+    SteadyTime useful_to{};    // forgotten then
+    std::uint64_t probe = 0;   // the request that tries whether the upstream is well; 0: none
+    SteadyTime probe_until{};  // no longer than that
+    bool probed(SteadyTime now) const { return probe != 0 && now < probe_until; }
+    bool useless(SteadyTime now) const { return useful_to <= now && !probed(now); }
   };
 
   explicit FailureMemory(const CooldownOptions& options, std::size_t most = kMostProjects)
@@ -90,6 +93,8 @@ class FailureMemory {
     return std::max<std::chrono::milliseconds>(of(status).max, kLeastUse);
   }
 
+  // Whatever is of no use any more.
+  void drop_useless(SteadyTime now);
   bool empty() const { return projects_.empty() && !global_[0] && !global_[1]; }
   std::vector<Met> all();
   // Those that had to make room since the last look.

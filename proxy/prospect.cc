@@ -55,7 +55,7 @@ Prospect at_the_gate(const ProspectFacts& facts, const Instant& now) {
   if (facts.room_full) return refused(Denial::queue_full);
   if (facts.units.limit.wait == milliseconds{0}) return refused(Denial::cooldown);
   Prospect held{.what = What::wait, .reason = Denial::cooldown};
-  if (verdict.until != SteadyTime::max()) {
+  if (!verdict.behind_probe) {
     held.not_before = now.wall + (verdict.until - now.steady);
   }
   return held;

@@ -56,7 +56,7 @@ bool ThrottlePass::allows(Throttle::Ticket& ticket) {
   ticket = waits ? subject_.gate->line().accept(subject_.tenant, now())
                  : subject_.gate->throttle().accept(subject_.tenant, now());
   if (ticket) return true;
-  retry_in_ = ticket.retry_in();
+  retry_at_ = now() + ticket.retry_in();
   subject_.stats->throttled.add();
   return false;
 }
@@ -94,6 +94,7 @@ Task<ThrottlePass::Entered> ThrottlePass::wait() {
   stay_ = nullptr;
   admission_.also_waited(now() - from);
   ready_ = std::move(stay.visitor.ticket);
+  retry_at_ = stay.visitor.retry_at.value_or(retry_at_);
   if (client_.gone()) {
     step_back();
     co_return Entered::interrupted;
@@ -120,7 +121,7 @@ void ThrottlePass::interrupt() {
 }
 
 http::LocalReply ThrottlePass::denial() const {
-  const auto seconds = ceil<std::chrono::seconds>(retry_in_).count();
+  const auto seconds = ceil<std::chrono::seconds>(retry_at_ - now()).count();
   const int ends_in = static_cast<int>(std::max<std::int64_t>(seconds, 1));
   switch (ending_) {
     case Ending::draining:

@@ -60,7 +60,7 @@ class ThrottlePass {
   Subject subject_;
   Throttle::Ticket ready_;  // what it waited for
   Stay* stay_ = nullptr;    // while it waits
-  std::chrono::nanoseconds retry_in_{0};
+  SteadyTime retry_at_{};   // before then asking again is in vain
   Ending ending_ = Ending::throttled;
 };
 

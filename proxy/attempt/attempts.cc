@@ -1,5 +1,6 @@
 #include "proxy/attempt/attempts.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "proxy/attempt/hedges.h"
@@ -145,24 +146,30 @@ Task<Attempts::Result> Attempts::run_by_policy() {
   ByPolicy& policy = *policy_;
   if (!std::exchange(policy.begun, true)) {
     surroundings_->retries->on_first_try(now());
-    if (policy.call.timeout) {
-      call_.client.loop().deadlines().arm(policy.deadline, rounded_up(*policy.call.timeout));
-    }
+    policy.left = policy.call.timeout;
   }
-  Result result = Result::no_answer;
-  if (policy.call.hedging && call_.upgrade.empty()) {
-    call_.interim = Call::Interim::drop;
-    policy.used.assign(call_.upstream->options().servers.size(), false);
-    call_.used = &policy.used;
-    hedges_ = std::make_unique<Hedges>(*this, *policy.call.hedging);
-    result = co_await hedges_->run();
-  } else {
-    result = co_await try_until_answered();
+  const SteadyTime from = now();
+  if (policy.left) {
+    call_.client.loop().deadlines().arm(policy.deadline, rounded_up(*policy.left));
   }
-  // The rest of the answer has its own time.
-  if (result != Result::unit_over) policy.deadline.disarm();
-  if (result == Result::unit_over) first_.learned(Load::unknown);
+  const Result result = co_await run_in_time();
+  // The rest of the answer has its own time, and so has a wait for another unit.
+  policy.deadline.disarm();
+  if (result == Result::unit_over) {
+    first_.learned(Load::unknown);
+    if (policy.left) *policy.left = std::max<nanoseconds>(*policy.left - (now() - from), {});
+  }
   co_return result;
+}
+
+Task<Attempts::Result> Attempts::run_in_time() {
+  ByPolicy& policy = *policy_;
+  if (!policy.call.hedging || !call_.upgrade.empty()) return try_until_answered();
+  call_.interim = Call::Interim::drop;
+  policy.used.assign(call_.upstream->options().servers.size(), false);
+  call_.used = &policy.used;
+  hedges_ = std::make_unique<Hedges>(*this, *policy.call.hedging);
+  return hedges_->run();
 }
 
 Task<Attempts::Result> Attempts::try_until_answered() {
@@ -186,7 +193,7 @@ Task<Attempts::Result> Attempts::try_until_answered() {
     current().hold();
     call_.cooldown.step_back();
     co_await pause(*decision.retry_in);
-    auto next = co_await next_attempt();
+    auto next = co_await next_attempt(result);
     if (call_.client.gone()) co_return Result::client_gone;
     if (policy_->over) co_return Result::deadline;
     if (!next) {  // the failure stands, and its answer's time goes on
@@ -216,7 +223,10 @@ Task<Attempts::Result> Attempts::go_on_without_unit() {
 // One attempt within its own time and that of the whole call.
 Task<Attempts::Result> Attempts::try_in_time(Attempt& attempt) {
   ByPolicy& policy = *policy_;
-  if (policy.over) co_return Result::deadline;
+  if (policy.over) {  // nothing of it was sent
+    attempt.learned(Load::unknown);
+    co_return Result::deadline;
+  }
   policy.attempt_over = false;
   if (policy.call.attempt_timeout) {
     call_.client.loop().deadlines().arm(policy.attempt_deadline,
@@ -235,10 +245,21 @@ bool Attempts::afford() {
   return false;
 }
 
-// Of what the upstream told this request and what it told the project, the later holds.
-Task<bool> Attempts::past_cooldown() {
+// Of what the upstream told this request and what it told the project, the later holds. Meanwhile
+// no unit is kept, and of what failed no more than an answer that may have to be passed on.
+Task<bool> Attempts::past_cooldown(Result failed) {
   if (ended_early()) co_return false;
-  const bool past = co_await call_.cooldown.enter_again();
+  if (call_.cooldown.free()) co_return true;
+  bool past = false;
+  if (call_.cooldown.stays()) {
+    if (failed != Result::answered) {
+      co_await current().stop();
+      current().outbound().release();
+    }
+    call_.admission.settle();
+    const CooldownPass::Entered entered = co_await call_.cooldown.wait();
+    past = entered == CooldownPass::Entered::passed;
+  }
   if (!past && !ended_early()) count(RetryRefusal::pushback);
   co_return past;
 }
@@ -252,8 +273,8 @@ Task<bool> Attempts::unit_for_retry() {
 }
 
 // With all that it needs to be sent; nullptr: it is not to be.
-Task<std::unique_ptr<Attempts::Further>> Attempts::next_attempt() {
-  bool has_unit = co_await past_cooldown();
+Task<std::unique_ptr<Attempts::Further>> Attempts::next_attempt(Result failed) {
+  bool has_unit = co_await past_cooldown(failed);
   if (has_unit) has_unit = co_await unit_for_retry();
   if (!has_unit || ended_early()) co_return nullptr;
   auto next = std::make_unique<Further>(call_);

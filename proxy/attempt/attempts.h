@@ -90,6 +90,7 @@ class Attempts {
     http::Deadlines::Entry attempt_deadline, deadline;
     bool attempt_over = false;
     bool over = false;
+    std::optional<std::chrono::nanoseconds> left;  // of the whole call's time
     http::Alarm pause_alarm;
     bool paused = false;
     http::Wakeup pause_over;
@@ -107,12 +108,13 @@ class Attempts {
   http::Task<Result> try_once(Attempt& attempt);
   http::Task<Result> try_and_learn();
   http::Task<Result> run_by_policy();
+  http::Task<Result> run_in_time();
   http::Task<Result> try_in_time(Attempt& attempt);
   http::Task<Result> try_until_answered();
   bool afford();
-  http::Task<bool> past_cooldown();
+  http::Task<bool> past_cooldown(Result failed);
   http::Task<bool> unit_for_retry();
-  http::Task<std::unique_ptr<Further>> next_attempt();
+  http::Task<std::unique_ptr<Further>> next_attempt(Result failed);
   bool allowed_again(Attempt& attempt);
   http::Task<void> pause(std::chrono::nanoseconds delay);
   AttemptEnd end_of(Result result, Attempt& attempt, bool timed_out) const;

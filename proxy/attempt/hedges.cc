@@ -59,14 +59,13 @@ Task<Hedges::Result> Hedges::run() {
   co_return over ? Result::deadline : Result::client_gone;
 }
 
-// When the next one may be sent: not in a cooldown, nor behind one that is longer than it may wait.
+// When the next one may be sent: not in a cooldown, which no hedge waits for. It is sent behind it
+// if others are at work still.
 std::optional<SteadyTime> Hedges::due() const {
   const auto next = state_.next();
   const auto cool = next ? attempts_.call_.cooldown.not_before() : std::nullopt;
   if (!cool || *cool <= *next) return next;
-  const auto left = attempts_.call_.admission.wait_left();
-  if (left && *cool - now() > *left) return std::nullopt;
-  return cool;
+  return state_.active() > 0 ? cool : std::nullopt;
 }
 
 void Hedges::wait_until(SteadyTime next) {
@@ -122,7 +121,11 @@ Hedges::Hedge* Hedges::judge_ended() {
 Task<bool> Hedges::send_next() {
   const Call& call = attempts_.call_;
   if (attempts_.body_.overflowed()) state_.freeze();
-  if (!state_.next() || !call.cooldown.free_beside()) co_return false;
+  if (!state_.next()) co_return false;
+  if (!call.cooldown.free_beside()) {
+    if (state_.active() == 0) state_.freeze();
+    co_return false;
+  }
   if (!attempts_.afford()) {
     state_.freeze();
     co_return false;

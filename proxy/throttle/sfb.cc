@@ -27,53 +27,61 @@ Places Sfb::find(const Set& set, std::string_view tenant) const {
   return places_by_level(set.hash(tenant), options_.levels, options_.bins);
 }
 
-// Begins to warm the next set, or lets it take over.
+// The next set takes over, and another one is begun.
 void Sfb::advance(SteadyTime now) {
-  const auto since = now - turned_at_;
-  if (!warming_ && since >= options_.rehash - options_.rehash / kWarmPart) {
-    Set& fresh = next();
-    fresh.hash.turn();
-    fresh.generation = generation_ + 1;
-    std::fill(fresh.bins.begin(), fresh.bins.end(), Bin{});
-    warming_ = true;
-  }
-  if (warming_ && since >= options_.rehash) {
-    ++generation_;
-    turned_at_ = now;
-    warming_ = false;
-  }
+  if (now - turned_at_ < options_.rehash) return;
+  turned_at_ = now;
+  ++generation_;
+  Set& fresh = next();
+  fresh.hash.turn();
+  fresh.generation = generation_ + 1;
+  std::fill(fresh.bins.begin(), fresh.bins.end(), Bin{});
 }
+
+double Sfb::bin_size() const { return kBinShare * capacity_.value() / options_.bins; }
 
 // A request asks: what that changes, and the probability that it is denied with.
 double Sfb::adjust(Set& set, const Places& places, SteadyTime now) const {
-  const double bin_size = kBinShare * capacity_.value() / options_.bins;
+  const double size = bin_size();
   double least = 1;
   for (const auto at : places) {
     Bin& bin = set.bins[at];
     bin.asked = now;
-    const bool full = bin.under_way >= bin_size;
+    const bool full = bin.under_way >= size;
+    const bool room = bin.under_way < size / 2;
     const bool may_change = bin.changed == SteadyTime::min() || now - bin.changed >= options_.hold;
-    if (may_change && (full || bin.under_way == 0)) {
+    if (may_change && (full || room)) {
       bin.p = full ? std::min(1.0, bin.p + options_.d1) : std::max(0.0, bin.p - options_.d2);
       bin.changed = now;
     }
     least = std::min(least, bin.p);
   }
+  if (least > 0) {
+    for (const auto at : places) set.bins[at].limiting_at = now;
+  }
   return least;
+}
+
+// Where the tenant's requests fill the next set's bins too, it need not be found out again. One
+// that suffers with another has bins of its own there, which are not full.
+void Sfb::take_over(double p, const Places& next_places) {
+  for (const auto at : next_places) {
+    Bin& bin = next().bins[at];
+    if (bin.under_way >= bin_size()) bin.p = std::max(bin.p, p);
+  }
 }
 
 Throttle::Ticket Sfb::accept(std::string_view tenant, SteadyTime now) {
   std::lock_guard lock(mutex_);
   advance(now);
   const Places places = find(in_use(), tenant);
-  const Places next_places = warming_ ? find(next(), tenant) : Places{};
+  const Places next_places = find(next(), tenant);
   const double p = adjust(in_use(), places, now);
-  if (warming_) adjust(next(), next_places, now);
-  const bool boxed = p >= 1;
-  if (p > 0) limiting_at_ = now;
-  if (boxed) {
-    // What the box keeps away does not fill the next set's bins: they are told.
-    for (const auto at : next_places) next().bins[at].p = 1;
+  if (now - turned_at_ >= options_.rehash - options_.rehash / kWarmPart) {
+    adjust(next(), next_places, now);
+    take_over(p, next_places);
+  }
+  if (p >= 1) {
     penalty_.refill(options_.penalty_rate, options_.penalty_burst, now);
     if (!penalty_.take()) return denied(until_one(penalty_.tokens(), options_.penalty_rate));
   } else if (p > 0 && in_use().hash.fraction() < p) {
@@ -100,9 +108,18 @@ void Sfb::settled(const Held& held, Load load, SteadyTime now) {
   leave(held);
   if (load == Load::too_much) {
     capacity_.overload(now);
-  } else if (load == Load::borne && limiting_at_ >= now - kLimitingFor) {
+  } else if (load == Load::borne && limiting(held, now)) {
     capacity_.success();
   }
+}
+
+// In the set in use; what entered before that was begun tells nothing.
+bool Sfb::limiting(const Held& held, SteadyTime now) const {
+  const bool entered = held.generation == generation_;
+  if (!entered && held.generation + 1 != generation_) return false;
+  const Places& places = entered ? held.places : held.next_places;
+  return std::all_of(places.begin(), places.end(),
+                     [&](auto at) { return in_use().bins[at].limiting_at >= now - kLimitingFor; });
 }
 
 void Sfb::dropped(const Held& held) {

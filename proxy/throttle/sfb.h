@@ -8,11 +8,14 @@
 //
 //   bin_size = 1.5 * capacity / bins;  capacity: requests under way that the upstream stands, as
 //              learned (AimdRate)
-//   asked:     under way >= bin_size:  p = min(1, p + d1)
-//              nothing under way:      p = max(0, p - d2)
+//   asked:     under way >= bin_size:      p = min(1, p + d1)
+//              under way < bin_size / 2:   p = max(0, p - d2)
 //              at most one change of a bin within the hold time
-//   rehash:    for the last tenth of the interval a second set of bins is filled along with the
-//              first, then it takes over. A request leaves the sets that it entered
+//   success:   capacity + increase, if each of its bins was limiting within the last second: a
+//              tenant that asked could have been denied for all of its own
+//   rehash:    a request enters two sets of bins and leaves both. For the last tenth of the
+//              interval the second set's probabilities are learned too, and what a tenant is held
+//              to is taken over by those of its bins there that are full; then that set takes over
 //
 // Any thread, one short lock.
 
@@ -58,6 +61,7 @@ class Sfb final : public Throttle {
     int under_way = 0;
     double p = 0;
     SteadyTime changed = SteadyTime::min();
+    SteadyTime limiting_at = SteadyTime::min();
     SteadyTime asked = SteadyTime::min();
   };
   struct Set {
@@ -69,7 +73,10 @@ class Sfb final : public Throttle {
   void settled(const Held& held, Load load, SteadyTime now) override;
   void dropped(const Held& held) override;
   void advance(SteadyTime now);
+  double bin_size() const;
   double adjust(Set& set, const Places& places, SteadyTime now) const;
+  void take_over(double p, const Places& next_places);
+  bool limiting(const Held& held, SteadyTime now) const;
   Places find(const Set& set, std::string_view tenant) const;
   void leave(const Held& held);
   Set& in_use() { return sets_[generation_ % 2]; }
@@ -82,10 +89,8 @@ class Sfb final : public Throttle {
   // Guarded by mutex_:
   std::array<Set, 2> sets_;  // one of an even generation, one of an odd
   std::uint32_t generation_ = 0;
-  bool warming_ = false;
   SteadyTime turned_at_;
   TokenBucket penalty_;
-  SteadyTime limiting_at_ = SteadyTime::min();
   std::uint64_t dropped_ = 0;
 };
 

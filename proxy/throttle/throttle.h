@@ -48,11 +48,12 @@ class Throttle {
 
     Throttle* throttle_ = nullptr;
     std::chrono::nanoseconds retry_in_{0};
-    Places places_, next_places_;  // the latter where a second set of places is being warmed
+    Places places_, next_places_;  // the latter in sfb's second set
     std::uint32_t generation_ = 0;
   };
 
   virtual ~Throttle() = default;
+  static Ticket denied(std::chrono::nanoseconds retry_in);
   virtual Ticket accept(std::string_view tenant, SteadyTime now) = 0;
   virtual ThrottleFacts facts(SteadyTime now) const = 0;
   // Goes on from a rate that was learned before.
@@ -66,7 +67,6 @@ class Throttle {
     std::uint32_t generation;
   };
   Ticket granted(const Places& places, const Places& next_places, std::uint32_t generation);
-  static Ticket denied(std::chrono::nanoseconds retry_in);
   virtual void settled(const Held& held, Load load, SteadyTime now) = 0;
   virtual void dropped(const Held& held) = 0;
 };

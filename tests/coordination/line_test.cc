@@ -48,6 +48,16 @@ TEST_F(LineTest, AFairOneServesTenantsInTurn) {
   EXPECT_EQ(served(), "a1 b1 c1 a2 c2 a3 ");
 }
 
+TEST_F(LineTest, KnowsTheFirstOfEachTenant) {
+  for (const char* name : {"a1", "a2"}) join(name, "a", Queue::fair);
+  join("b1", "b", Queue::fair);
+  EXPECT_EQ(line.first_of("a"), &guest("a1"));
+  line.remove(guest("a1"));
+  line.remove(guest("b1"));
+  EXPECT_EQ(line.first_of("a"), &guest("a2"));
+  EXPECT_EQ(line.first_of("b"), nullptr);
+}
+
 TEST_F(LineTest, OffersToTheFirstOfEachTenantUntilNobodyIsTaken) {
   for (const char* name : {"a1", "a2", "a3"}) join(name, "a", Queue::fair);
   for (const char* name : {"b1", "b2"}) join(name, "b", Queue::fair);

@@ -239,6 +239,22 @@ TEST_F(SharedCooldowns, ManyRecordsHangOnFewLeases) {
   EXPECT_LE(store_.leases(), 2u);
 }
 
+TEST_F(SharedCooldowns, NoMoreRecordsAreInTheStoreThanAnybodyRemembers) {
+  Sharer& a = start("a");
+  Sharer& b = start("b");
+  constexpr auto kMost = FailureMemory::kMostProjects;
+  for (std::size_t i = 0; i < kMost; ++i) a.fail("p" + std::to_string(i), 300s);
+  pass(1s);
+  EXPECT_EQ(stored().size(), kMost);
+  a.fail("short", 1s);
+  a.fail("long", 600s);
+  pass(1s);
+  EXPECT_LE(stored().size(), kMost);
+  EXPECT_TRUE(stored().contains("/weir/v1/cooldowns/main/long/429"));
+  EXPECT_LE(a.gate->view(clock_.steady_now()).size(), kMost);
+  EXPECT_EQ(b.gate->view(clock_.steady_now()).size(), stored().size());
+}
+
 TEST_F(SharedCooldowns, ALeaseThatIsLostIsReplaced) {
   Sharer& a = start("a");
   a.fail("p", 60s);

@@ -451,10 +451,66 @@ TEST_F(Gate, LetsTheFirstGoAsAProbeAndTheRestWhenItSucceeds) {
   pass(1ms);
   EXPECT_EQ(sent(), 2) << "the probe";
   EXPECT_TRUE(request(1).sent);
-  pass(1h);
-  EXPECT_EQ(sent(), 2) << "however long it takes";
+  pass(Cooldown::kProbeTime - 1ms);
+  EXPECT_EQ(sent(), 2);
   succeed(request(1));
   EXPECT_EQ(sent(), 11);
+}
+
+TEST_F(Gate, AProbeThatTakesLongCostsTheOthersItsTimeAndNoMore) {
+  hold(10);
+  pass(15s);
+  for (int probes = 1; probes <= 3; ++probes) {
+    EXPECT_EQ(sent(), 1 + probes);
+    pass(Cooldown::kProbeTime - 1ms);
+    EXPECT_TRUE(come().held) << "nor does anybody pass them";
+    EXPECT_EQ(sent(), 1 + probes);
+    pass(1ms);
+  }
+  EXPECT_TRUE(request(4).sent) << "in the order that they came in";
+  EXPECT_EQ(sent(), 5);
+  succeed(request(4));
+  EXPECT_EQ(sent(), 14);
+  end(request(1));
+  end(request(2));
+  EXPECT_TRUE(come().sent);
+}
+
+TEST_F(Gate, WhatAProbeIsAnsweredLateCountsAsEver) {
+  hold(10);
+  pass(15s);
+  pass(Cooldown::kProbeTime);
+  fail(request(1));
+  pass(30s - 1ms);
+  EXPECT_EQ(sent(), 3) << "the new delay holds all";
+  pass(1ms);
+  EXPECT_EQ(sent(), 4);
+  pass(Cooldown::kProbeTime);
+  EXPECT_EQ(sent(), 5);
+  succeed(request(3));
+  EXPECT_EQ(sent(), 11);
+}
+
+TEST_F(Gate, AProbeWhoseTimeIsOverAndThatAsksAgainStandsBehindTheNext) {
+  hold(3);
+  pass(15s);
+  pass(Cooldown::kProbeTime);
+  ask(request(1));
+  EXPECT_TRUE(request(1).held);
+  pass(Cooldown::kProbeTime);
+  EXPECT_TRUE(request(1).sent) << "it came before the third";
+  EXPECT_FALSE(request(3).sent);
+}
+
+TEST_F(Gate, AProbesTimeIsOverThoughNobodyHasNoticedYet) {
+  hold(2);
+  pass(15s);
+  now_.steady += Cooldown::kProbeTime;
+  now_.wall += Cooldown::kProbeTime;
+  EXPECT_TRUE(come().held);
+  EXPECT_EQ(request(2).wakes, 1);
+  settle();
+  EXPECT_TRUE(request(2).sent);
 }
 
 TEST_F(Gate, TheFirstThatCameIsTheProbeWhoeverNoticesFirstThatTheDelayIsOver) {
@@ -573,13 +629,13 @@ TEST_F(Gate, A503ForAllHasOneProbeForAll) {
 
 TEST_F(Gate, AProjectsOwnDelayKeepsNobodyElsesProbeBack) {
   fail(come("a"), 429, 100s);
-  fail(come("b"), 503, 5s);
+  fail(come("b"), 503, 98s);
   Request& a = come("a");
   Request& b = come("b");
-  pass(5s);
+  pass(98s);
   EXPECT_TRUE(a.held) << "the later of both holds";
   EXPECT_TRUE(b.sent);
-  pass(95s);
+  pass(2s);
   EXPECT_TRUE(a.held) << "behind the probe of all";
   end(b);
   EXPECT_TRUE(a.sent);
@@ -634,6 +690,13 @@ TEST_F(Gate, WhoeverIsPushedOutOfMemoryHoldsNobody) {
   settle();
   EXPECT_TRUE(held.sent);
   EXPECT_LE(gate_.view(now_.steady).size(), FailureMemory::kMostProjects);
+}
+
+TEST_F(Gate, AProjectThatNeverComesAgainIsForgottenAllTheSame) {
+  fail(come("a"));
+  pass(15s + 600s);
+  EXPECT_TRUE(come("b").sent);
+  EXPECT_FALSE(gate_.find({"a", 429}));
 }
 
 TEST_F(Gate, ADrainRefusesThoseWhoAreHeldAndNobodyElse) {

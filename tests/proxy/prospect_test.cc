@@ -174,7 +174,7 @@ TEST(Prospect, OfACooldownAndALimitTheLaterOneHolds) {
 
 TEST(Prospect, BehindAProbeNobodyCanTellWhen) {
   ProspectFacts facts = untouched();
-  facts.cooldown = {Cooldown::Verdict::Kind::held, SteadyTime::max()};
+  facts.cooldown = {Cooldown::Verdict::Kind::held, kNow.steady + 5s, true};
   EXPECT_EQ(ask(facts).what, What::wait);
   EXPECT_EQ(ask(facts).not_before, std::nullopt);
 }
@@ -223,10 +223,10 @@ TEST(Prospect, AskingHoldsNobodyAndProbesNothing) {
   waiter.project = "a";
   waiter.wake = [](void*) {};
   EXPECT_EQ(gate.ask(waiter, kNow.steady).kind, Cooldown::Verdict::Kind::held);
-  EXPECT_EQ(gate.foresee("a", after).until, SteadyTime::max());
+  EXPECT_TRUE(gate.foresee("a", after).behind_probe);
   ASSERT_TRUE(gate.ask_again(waiter, after).has_value());
   EXPECT_EQ(gate.foresee("a", after).kind, Cooldown::Verdict::Kind::held);
-  EXPECT_EQ(gate.foresee("a", after).until, SteadyTime::max());
+  EXPECT_TRUE(gate.foresee("a", after).behind_probe);
   gate.settle(waiter, after);
   EXPECT_EQ(gate.foresee("a", after).kind, Cooldown::Verdict::Kind::go);
 }

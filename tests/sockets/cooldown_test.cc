@@ -22,8 +22,12 @@ const std::string kRetryAfter =
 const std::string kCooldown =
     "cooldown: {enabled: true, on_429: {base: 1ms, max: 1ms}, on_503: {base: 1ms, max: 1ms}}";
 
-// Answers as the path says: /429 and /503 with a Retry-After, /held when the gate
-// opens, all others 200.
+const std::string kRetry =
+    "\nservice_config: {methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 2, initialBackoff: "
+    "0.01s, maxBackoff: 0.01s, backoffMultiplier: 1, retryableStatusCodes: [UNAVAILABLE]}}]}";
+
+// Answers as the path says: /429 and /503 with a Retry-After, /pushed with 429, one and leave to
+// try again at once, /held when the gate opens, all others 200.
 class Cooldowns : public testing::Test {
  protected:
   Config config(const std::string& rule = "{limit: 1000}",
@@ -48,8 +52,13 @@ class Cooldowns : public testing::Test {
     while (const auto request = connection.read_request()) {
       if (request->target == "/held") connection.wait(go_on_);
       const bool fails = request->target == "/429" || request->target == "/503";
-      connection.send(fails ? answer(std::stoi(request->target.substr(1)), "not now", {kRetryAfter})
+      if (request->target == "/pushed") {
+        connection.send(answer(429, "not now", {kRetryAfter, "grpc-retry-pushback-ms: 1"}));
+      } else {
+        connection.send(fails
+                            ? answer(std::stoi(request->target.substr(1)), "not now", {kRetryAfter})
                             : answer(200, "ok"));
+      }
     }
   }};
 };
@@ -117,6 +126,20 @@ TEST_F(Cooldowns, AreLeftByOneProbeAndThenByTheRest) {
   EXPECT_EQ(upstream_.requests().size(), 2u) << "one alone";
   go_on_.open();
   for (RawClient& one : held) EXPECT_EQ(one.read_answer().status, 200);
+}
+
+TEST_F(Cooldowns, AProbeThatIsNotAnsweredKeepsTheRestWaitingForSomeSecondsOnly) {
+  WeirdProcess weird(config("{unlimited: true}"));
+  ask(weird, "/429");
+  RawClient stuck = client(weird, "/held");
+  wait_for_line(weird, 1);
+  std::vector<RawClient> held;
+  for (int i = 0; i < 3; ++i) held.push_back(client(weird, "/next"));
+  for (RawClient& one : held) EXPECT_EQ(one.read_answer().status, 200);
+  EXPECT_GE(arrived(2) - arrived(1), 5s);
+  EXPECT_LT(arrived(4) - arrived(1), 10s) << "all of them on the second one's success";
+  go_on_.open();
+  EXPECT_EQ(stuck.read_answer().status, 200);
 }
 
 TEST_F(Cooldowns, AProbeThatFailsKeepsTheRestWaiting) {
@@ -256,18 +279,84 @@ TEST_F(Cooldowns, ARetryThatWouldHaveToWaitLongerThanTheRuleAllowsIsNotMade) {
   EXPECT_EQ(weird.metric("weir_retry_refused_total", {{"reason", "pushback"}}), 1);
 }
 
-TEST_F(Cooldowns, AHedgeIsNotSentDuringACooldown) {
+const std::string kHedging =
+    "\nservice_config: {methodConfig: [{name: [{}], hedgingPolicy: {maxAttempts: 3, "
+    "hedgingDelay: 0.1s, nonFatalStatusCodes: [UNAVAILABLE]}}]}";
+
+TEST_F(Cooldowns, AHedgeIsNotSentDuringACooldownAndTheFailureStands) {
+  WeirdProcess weird(config("{limit: 1000}", kCooldown + kHedging));
+  EXPECT_EQ(ask(weird, "/pushed").body, "not now");
+  EXPECT_LT(steady_clock::now() - arrived(0), kDelay);
+  EXPECT_EQ(upstream_.requests().size(), 1u);
+}
+
+TEST_F(Cooldowns, AHedgeBesideAnAttemptThatIsUnderWayIsSentBehindTheCooldown) {
+  WeirdProcess weird(config("{limit: 1000}", kCooldown + kHedging));
+  RawClient hedged = client(weird, "/held");
+  upstream_.wait_for_requests(1);
+  EXPECT_EQ(ask(weird, "/pushed").status, 429);
+  upstream_.wait_for_requests(3);
+  EXPECT_EQ(upstream_.targets(), (std::vector<std::string>{"/held", "/pushed", "/held"}));
+  EXPECT_GE(arrived(2) - arrived(1), kDelay);
+  go_on_.open();
+  EXPECT_EQ(hedged.read_answer().status, 200);
+}
+
+TEST_F(Cooldowns, ADrainCutsNoCallWhoseRetryIsHeld) {
+  WeirdProcess weird(config("{limit: 1000}", kCooldown + kRetry));
+  RawClient failing = client(weird, "/pushed");
+  wait_for_line(weird, 1);
+  weird.signal(SIGTERM);
+  EXPECT_EQ(failing.read_answer().body, "not now");
+  EXPECT_EQ(weird.wait_for_exit()->code, 0);
+  EXPECT_EQ(upstream_.requests().size(), 1u);
+}
+
+TEST_F(Cooldowns, ARetryThatIsHeldKeepsNoUnit) {
+  for (const char* mode : {"in_flight", "until_done, window: 24h"}) {
+    const std::string rule = std::string{"{resource: all, limit: 1, mode: "} + mode + "}";
+    WeirdProcess weird(config(rule, kCooldown + kRetry));
+    const std::size_t before = upstream_.requests().size();
+    RawClient failing = client(weird, "/pushed");
+    wait_for_line(weird, 1);
+    EXPECT_EQ(ask(weird, "/other", "b").status, 200) << mode;
+    EXPECT_LT(arrived(before + 1) - arrived(before), kDelay) << mode;
+    EXPECT_EQ(failing.read_answer().body, "not now");
+    EXPECT_EQ(upstream_.requests().size(), before + 3) << "and took another for its second try";
+  }
+}
+
+TEST_F(Cooldowns, ARetryThatFindsNoUnitBehindItLeavesTheFailureAsItWas) {
+  WeirdProcess weird(config("{resource: all, limit: 1, mode: in_flight}", kCooldown + kRetry));
+  RawClient failing = client(weird, "/pushed");
+  wait_for_line(weird, 1);
+  RawClient other = client(weird, "/held", "b");
+  EXPECT_EQ(failing.read_answer().body, "not now");
+  EXPECT_GE(steady_clock::now() - arrived(0), kDelay);
+  EXPECT_EQ(upstream_.targets(), (std::vector<std::string>{"/pushed", "/held"}));
+  go_on_.open();
+  EXPECT_EQ(other.read_answer().status, 200);
+}
+
+// While the first request connects, for a second, its unit's window ends, and the cooldown begins.
+TEST_F(Cooldowns, TheCallsTimeDoesNotRunWhileItIsHeldBeforeAnythingOfItWasSent) {
+  FullBacklog down;
   FakeUpstream upstream(
-      in_turn({send_and_close(answer(429, "", {kRetryAfter})), serve(answer(200, "ok"))}));
-  WeirdProcess weird(
-      {.servers = {upstream.url()},
-       .upstream = kCooldown +
-                   "\nservice_config: {methodConfig: [{name: [{}], hedgingPolicy: {maxAttempts: 3, "
-                   "hedgingDelay: 0.1s, nonFatalStatusCodes: [UNAVAILABLE]}}]}"});
-  EXPECT_EQ(get(weird.port(), "/x").status, 200);
+      in_turn({send_and_close(answer(429, "", {"Retry-After: 4"})), serve(answer(200, "ok"))}));
+  WeirdProcess weird({.servers = {upstream.url(), down.url()},  // of which the second comes first
+                      .upstream = kCooldown +
+                                  "\nconnect_timeout: 1s\nservice_config: {methodConfig: [{name: "
+                                  "[{}], timeout: 3.5s}]}",
+                      .workers = 1,
+                      .default_rule = "{limit: 1000, window: 1s}"});
+  RawClient connecting = client(weird, "/next");
+  weird.wait_for_metric("weir_attempts_total", {{"kind", "first"}}, 1);
+  EXPECT_EQ(ask(weird, "/429").status, 429);
+  const Answer got = connecting.read_answer();
+  EXPECT_EQ(got.status, 200) << got.body;
   const auto requests = upstream.requests();
-  ASSERT_GE(requests.size(), 2u);
-  EXPECT_GE(requests[1].arrived - requests[0].arrived, kDelay);
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_GE(requests[1].arrived - requests[0].arrived, 4s);
 }
 
 TEST_F(Cooldowns, AreShownWithTheirProjectsAndOtherAnswersChangeNothing) {  // J-6

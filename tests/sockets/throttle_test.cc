@@ -99,12 +99,34 @@ TEST_F(Throttled, SuccessRaisesTheRateWhileItLimits) {
 }
 
 TEST_F(Throttled, OwnDenialsTeachNothing) {
-  WeirdProcess weird(config(tokens(2)));
-  EXPECT_EQ(served(weird, 1), 1);
+  WeirdProcess weird(
+      config("throttle: {kind: aimd, initial_rate: 0.001, floor: 0.0001, increase: 0.0001, burst: "
+             "2000s}"));
+  EXPECT_EQ(served(weird, 2), 2);
   const double learned = rate(weird);
-  EXPECT_EQ(served(weird, 1), 1);
   EXPECT_EQ(served(weird, 20), 0);
-  EXPECT_GE(rate(weird), learned);
+  EXPECT_EQ(rate(weird), learned);
+}
+
+TEST_F(Throttled, ACallsOwnTimesCountAsOverloadButWhereItsClientIsSlow) {
+  const std::string throttle = "throttle: {kind: aimd, initial_rate: 1000}";
+  {
+    WeirdProcess weird(
+        config(throttle + "\nservice_config: {methodConfig: [{name: [{}], timeout: 0.2s}]}"));
+    EXPECT_EQ(ask(weird, "/held").status, 504);
+    EXPECT_NEAR(rate(weird), 700, 1e-6);
+    RawClient slow(weird.port());
+    slow.send("POST /200 HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx");
+    EXPECT_EQ(slow.read_answer().status, 504);
+    EXPECT_NEAR(rate(weird), 700, 1e-6);
+  }
+  WeirdProcess weird(
+      config(throttle +
+             "\nservice_config: {methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 2, "
+             "initialBackoff: 0.01s, maxBackoff: 0.01s, backoffMultiplier: 1, "
+             "perAttemptRecvTimeout: 0.2s, retryableStatusCodes: [UNAVAILABLE]}}]}"));
+  EXPECT_EQ(ask(weird, "/held").status, 504);
+  EXPECT_NEAR(rate(weird), 490, 1e-6) << "each of its attempts";
 }
 
 // So many requests by some clients at once; how many got through to an upstream that takes its time

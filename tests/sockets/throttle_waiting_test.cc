@@ -74,6 +74,25 @@ TEST_F(ThrottleWaiting, WhoWaitsHoldsNoUnit) {
   EXPECT_EQ(weird.metric("weir_waiting"), 1);
 }
 
+TEST_F(ThrottleWaiting, WhoeverWaitsForNothingMeetsItsOwnBucketAloneWhileAnotherTenantWaits) {
+  Config config = this->config(
+      "throttle: {kind: sfq, buckets: 65536, initial_rate: 0.001, floor: 0.0001, ceiling: 0.001, "
+      "burst: 1ms, on_limit: wait}" +
+      kRetrying);
+  config.rest += "\nrules: [{name: at_once, match: {path: /201}, limit: 1000, wait: 0s}]";
+  WeirdProcess weird(config);
+  EXPECT_EQ(served(weird, 2, "a"), 2);
+  RawClient waiting = client(weird, "/200", "a");
+  wait_for_line(weird, 1);
+  EXPECT_EQ(ask(weird, "/201", "b").status, 201);
+  EXPECT_EQ(ask(weird, "/503", "c").body, "from the upstream");
+  EXPECT_EQ(upstream_.targets(), (std::vector<std::string>{"/200", "/200", "/201", "/503", "/503"}))
+      << "with a retry, which took the second token";
+  const Answer denied = ask(weird, "/201", "a");
+  expect_problem(denied, 503, "throttled");
+  EXPECT_GT(std::stoi(denied.fields.get("Retry-After")), 900) << "a token in a quarter of an hour";
+}
+
 TEST_F(ThrottleWaiting, WhoHasWaitedTakesAUnitAsAllOthersDo) {
   WeirdProcess weird(config(twenty("aimd"), "{resource: all, limit: 4, window: 24h, wait: 2s}"));
   std::vector<RawClient> clients;

@@ -296,7 +296,7 @@ TEST(FairThrottle, ADenialSaysWhenThereWillBeAToken) {
   EXPECT_TRUE(throttle.accept("tenant", at(0.2501)));
 }
 
-TEST(FairThrottle, SharesEvenlyWhatOneBucketsTenantsCannotAndOthersCan) {
+TEST(FairThrottle, TellsHowManyOfItsBucketsWereAskedForWithinTheLastSecond) {
   SeededRandom random(11);
   FairThrottle throttle(options_of(100, 5, 17), random, at(0));
   EXPECT_EQ(throttle.facts(at(0)).in_use, 0);

@@ -46,25 +46,37 @@ TEST(ThrottleThreads, EightThreadsGetExactlyTheTokensThatThereAre) {
   }
 }
 
-TEST(ThrottleThreads, EverySuccessAndOverloadOfEightThreadsIsLearnedOnce) {
-  SeededRandom random(1);
-  FairThrottleOptions options = options_of(100, 17, 1);
-  options.rate.initial = 4;  // two tokens: always nearly empty
-  options.rate.increase = 0;
-  options.rate.floor = 0;
-  options.rate.decrease = 0.5;
-  FairThrottle throttle(options, random, at(0));
-  std::atomic<int> overloads{0};
-  on_all_threads([&](int thread) {
-    const std::string tenant = "tenant" + std::to_string(thread);
-    for (int i = 0; i < 1000; ++i) {
-      auto ticket = throttle.accept(tenant, at(i * 0.001));
-      if (!ticket) continue;
-      const bool overload = overloads.fetch_add(1) < 500;
-      ticket.settle(overload ? Load::too_much : Load::borne, at(i * 0.001));
-    }
+// Half a second's tokens, all of them, whose outcomes eight threads tell at once behind a denial.
+// How many they were.
+int settle_at_once(FairThrottle& throttle, Load load) {
+  std::atomic<int> begun{0}, settled{0};
+  on_all_threads([&](int) {
+    std::vector<Throttle::Ticket> tickets;
+    while (auto ticket = throttle.accept("tenant", at(0))) tickets.push_back(std::move(ticket));
+    ++begun;
+    while (begun < kThreads) std::this_thread::yield();
+    for (Throttle::Ticket& ticket : tickets) ticket.settle(load, at(0.5));
+    settled += static_cast<int>(tickets.size());
   });
-  EXPECT_EQ(throttle.rate(), std::ldexp(4, -std::min(500, overloads.load())));
+  return settled;
+}
+
+TEST(ThrottleThreads, EverySuccessOfEightThreadsIsLearnedOnce) {
+  SeededRandom random(1);
+  FairThrottle throttle(options_of(1e6, 1, 1), random, at(0));
+  EXPECT_EQ(settle_at_once(throttle, Load::borne), 500'000);
+  EXPECT_EQ(throttle.rate(), 1.5e6);
+}
+
+TEST(ThrottleThreads, EveryOverloadOfEightThreadsIsLearnedOnce) {
+  SeededRandom random(1);
+  FairThrottleOptions options = options_of(1e6, 1, 1);
+  options.rate.floor = 0;
+  options.rate.decrease = 0.9999;
+  FairThrottle throttle(options, random, at(0));
+  double expected = 1e6;
+  for (int left = settle_at_once(throttle, Load::too_much); left > 0; --left) expected *= 0.9999;
+  EXPECT_EQ(throttle.rate(), expected);
 }
 
 TEST(ThrottleThreads, RehashesAmongEightThreadsGiveNoMoreThanTheRate) {

@@ -106,14 +106,51 @@ TEST_F(Waiting, NobodyWaitsForAnotherTenantsBucket) {
   EXPECT_EQ(gone(), "bbaaa");
 }
 
-TEST_F(Waiting, WhoeverComesWhileOthersWaitDoesNotPassThem) {
+TEST_F(Waiting, WhoeverComesWhileOthersWaitForTheSameBucketDoesNotPassThem) {
   use(10, 1);
   empty("x");
+  for (const char* tenant : {"a", "b"}) join(tenant, 0);
+  EXPECT_FALSE(line_->accept("c", at(0.05)));
+  EXPECT_EQ(gone(), "");
+  // Their tokens are theirs, though nobody has served the line yet.
+  EXPECT_FALSE(line_->accept("c", at(0.101)));
+  EXPECT_EQ(gone(), "a");
+  EXPECT_FALSE(line_->accept("c", at(0.202)));
+  EXPECT_EQ(gone(), "ab");
+  EXPECT_TRUE(line_->accept("c", at(0.303)));
+}
+
+TEST_F(Waiting, WhoeverComesWhileOthersWaitForAnotherBucketGoes) {
+  use(10, 1'000);
+  empty("a");
   join("a", 0);
-  EXPECT_FALSE(line_->accept("b", at(1)));
+  EXPECT_TRUE(line_->accept("b", at(0.02)));
+  EXPECT_TRUE(line_->accept("b", at(0.03)));
+  EXPECT_FALSE(line_->accept("b", at(0.04))) << "its own is empty now";
+  EXPECT_FALSE(line_->accept("a", at(0.05)));
   serve_until(0.101);
   EXPECT_EQ(gone(), "a");
-  EXPECT_TRUE(line_->accept("b", at(1)));
+}
+
+TEST_F(Waiting, AmongManyWhoWaitEveryBucketsTokensAreTheirs) {
+  use(10, 17);
+  for (int i = 0; i < 500; ++i) join("tenant" + std::to_string(i), 0);
+  int passed = 0;
+  for (double now = 0; now < 2; now += 0.0001) passed += bool{line_->accept("new", at(now))};
+  EXPECT_EQ(passed, 0);
+  EXPECT_GT(gone_.size(), 17u * 20);
+}
+
+TEST_F(Waiting, WhoeverIsDeniedBehindOthersIsToldWhenTheNextTokenComes) {
+  use(0.1, 1);
+  empty("x");
+  join("a", 0);
+  serve_until(0.01);
+  for (const char* tenant : {"a", "b"}) {
+    const auto denial = line_->accept(tenant, at(4));
+    ASSERT_FALSE(denial);
+    EXPECT_NEAR(std::chrono::duration<double>(denial.retry_in()).count(), 6, 0.01) << tenant;
+  }
 }
 
 TEST_F(Waiting, WhoeverLeavesIsNeitherLetGoNorCalled) {
