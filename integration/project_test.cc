@@ -28,19 +28,27 @@ std::string left_of(const std::string& project) {
 }
 
 TEST(IntegrationProject, NothingIsLeftOfOneWhoseTestIsKilledWhileItIsBroughtUp) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     const Project project({"integration/compose.yml"}, {{"WEIR_IMAGES", "weir-integration"}});
+    ::dprintf(ends[1], "%s\n", project.name().c_str());
     project.compose({"up", "-d", "--no-build", "etcd1", "etcd2", "etcd3"});
     ::_exit(1);  // later than it should
   }
-  const std::string name = "weir-integration-" + std::to_string(child) + "-1";
+  char told[100] = "";
+  const auto length = ::read(ends[0], told, sizeof told);
+  ASSERT_GT(length, 1);
+  const std::string name(told, static_cast<std::size_t>(length - 1));
   eventually("some of its containers are there", [&] {
     return !docker({"ps", "-aq", "--filter", "label=com.docker.compose.project=" + name}).empty();
   });
   ::kill(child, SIGKILL);
   int status = 0;
   ::waitpid(child, &status, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
   EXPECT_TRUE(WIFSIGNALED(status)) << "it was there to be killed";
   const Span took = eventually(
       "nothing of it is left, and nothing comes back",
