@@ -1,5 +1,6 @@
 # Every image of docker-compose.yml, and those that the integration tests add, one target each. Only Debian's packages.
-# The older of Docker's builders makes all stages above the one it is asked for, so the long one comes last.
+# The older of Docker's builders makes all stages above the one it is asked for, so the long one comes behind all
+# that need not wait for it.
 
 FROM debian:bookworm-slim AS etcd
 RUN apt-get update && apt-get install -y --no-install-recommends etcd-server etcd-client \
@@ -38,6 +39,11 @@ RUN apt-get update && apt-get install -y --no-install-recommends iptables python
  && rm -rf /var/lib/apt/lists/*
 COPY integration/network-fault /usr/bin/network-fault
 
+# What makes clocks wrong: the integration tests' too.
+FROM debian:bookworm-slim AS faketime
+RUN apt-get update && apt-get install -y --no-install-recommends libfaketime && rm -rf /var/lib/apt/lists/* \
+ && cp /usr/lib/*/faketime/libfaketime.so.1 / && mkdir /clock
+
 # What weird is run with: the shared libraries that it needs, and not root.
 FROM debian:bookworm-slim AS runtime
 RUN apt-get update && apt-get install -y --no-install-recommends \
@@ -48,11 +54,28 @@ EXPOSE 4040 9464
 HEALTHCHECK --interval=3s --timeout=3s --retries=5 CMD ["weirctl", "ready"]
 ENTRYPOINT ["weird"]
 
+# Weir, as its Debian package: what is shipped is what runs in containers.
 FROM debian:bookworm-slim AS build
 COPY scripts/install-packages /weir/scripts/
-RUN /weir/scripts/install-packages && rm -rf /var/lib/apt/lists/*
-COPY . /weir
-RUN make -C /weir build && strip /weir/build/release/weird /weir/build/release/weirctl
+RUN /weir/scripts/install-packages build package && rm -rf /var/lib/apt/lists/*
+WORKDIR /weir
+COPY CMakeLists.txt CMakePresets.json Makefile ./
+COPY cmake cmake
+COPY proto proto
+COPY coordination coordination
+COPY proxy proxy
+COPY daemon daemon
+COPY packaging/CMakeLists.txt packaging/
+RUN make build
+# A change of these compiles nothing anew.
+COPY packaging packaging
+COPY README.md CHANGELOG.md ./
+RUN make package && dpkg-deb -x build/release/weir_*.deb /package
 
 FROM runtime AS weird
-COPY --from=build /weir/build/release/weird /weir/build/release/weirctl /usr/bin/
+COPY --from=build /package/usr/bin /usr/bin
+
+# A weird whose clocks can be set.
+FROM weird AS clocks
+COPY --from=faketime /libfaketime.so.1 /usr/lib/
+COPY --from=faketime --chown=65532:65532 /clock /clock

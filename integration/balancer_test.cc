@@ -6,6 +6,7 @@
 #include <iostream>
 #include <optional>
 
+#include "integration/claims.h"
 #include "integration/cluster.h"
 #include "tests/cluster/judges.h"
 #include "tests/support/eventually.h"
@@ -29,6 +30,7 @@ class IntegrationBalancer : public ::testing::Test {
                  .services = {{"etcd1", "etcd2", "etcd3"}, {"weird"}, {"balancer"}}}) {
     cluster.wait_until_balanced(3);
     load.emplace(cluster.doors, std::vector<Load::Stream>{{"/quick", 4, {"balancer"}, 5ms},
+                                                          {"/posted", 4, {"balancer"}, 5ms, "POST"},
                                                           {"/slow", 10, {"balancer"}},
                                                           {"/limited", 20, {"balancer"}}});
   }
@@ -36,10 +38,14 @@ class IntegrationBalancer : public ::testing::Test {
   void expect_no_failure() {
     load->stop();
     EXPECT_EQ(load->failures("/quick"), "");
+    EXPECT_EQ(load->failures("/posted"), "");
     EXPECT_EQ(load->failures("/slow"), "");
     EXPECT_GT(load->answers("/quick").size(), 500u);
+    EXPECT_GT(load->answers("/posted").size(), 500u);
     EXPECT_GT(load->answers("/slow").size(), 100u);
+    EXPECT_EQ(cluster.recorder.repeated("/posted"), 0) << "none is sent twice";
     expect_started_kept(cluster.recorder.arrivals("/limited"), limit, window);
+    expect_claims_kept(cluster.etcd, "limited", limit, cluster.recorder.arrivals("/limited"));
     // Those in line at a replica that stops are told to come again, and lose nothing else.
     for (const Answered& answer : load->answers("/limited")) {
       EXPECT_TRUE(answer.status == 200 || answer.reason == "draining")

@@ -1,7 +1,9 @@
 #include "integration/cluster.h"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/support/eventually.h"
 
@@ -25,11 +27,20 @@ std::string config(const ClusterSettings& settings, std::uint16_t recorder) {
          settings.rules;
 }
 
-std::map<std::string, std::string> environment(const std::filesystem::path& folder) {
-  return {{"WEIR_IMAGES", "weir-integration"},
-          {"WEIR_CONFIG", folder.string()},
-          {"WEIR_PORT", "0"},
-          {"PROMETHEUS_PORT", "0"}};
+std::map<std::string, std::string> environment(const ClusterSettings& settings,
+                                               const std::filesystem::path& folder) {
+  std::map<std::string, std::string> all = settings.variables;
+  all.insert({{"WEIR_IMAGES", "weir-integration"},
+              {"WEIR_YAML", (folder / "weir.yaml").string()},
+              {"WEIR_PORT", "0"},
+              {"PROMETHEUS_PORT", "0"}});
+  return all;
+}
+
+std::vector<std::string> files(const ClusterSettings& settings) {
+  std::vector<std::string> all{"integration/compose.yml"};
+  all.insert(all.end(), settings.files.begin(), settings.files.end());
+  return all;
 }
 
 // One kind after another: compose would wait for the health of what is asked for together.
@@ -52,7 +63,7 @@ ConfigFolder::ConfigFolder(const std::string& text) {
 Cluster::Cluster(ClusterSettings settings)
     : recorder(settings.behaviour),
       config_(config(settings, recorder.port())),
-      project({"integration/compose.yml"}, environment(config_.path())),
+      project(files(settings), environment(settings, config_.path())),
       etcd(up(project, settings.services)) {
   etcd.wait_until_healthy();
   look_around();
@@ -78,6 +89,10 @@ std::vector<std::string> Cluster::all_doors() const {
   return all;
 }
 
+std::string Cluster::replica_behind(const std::string& door) const {
+  return replicas_.at(std::stoul(door.substr(1)) - 1).id().substr(0, 12) + "-1";
+}
+
 void Cluster::scale(std::size_t replicas) {
   project.compose({"up", "-d", "--no-build", "--no-deps", "--no-recreate", "--scale",
                    "weird=" + std::to_string(replicas), "weird"});
@@ -92,6 +107,20 @@ std::string Cluster::not_ready(std::size_t number) const {
   const Page page = get(admin(number) + "/readyz");
   if (page.status == 200) return "";
   return page.body.empty() ? "no answer" : page.body;
+}
+
+double Cluster::metric(std::size_t number, const std::string& name,
+                       const std::vector<std::string>& labels) const {
+  std::istringstream lines(get(admin(number) + "/metrics").body);
+  double sum = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(name + "{") &&
+        std::all_of(labels.begin(), labels.end(),
+                    [&](const std::string& label) { return line.find(label) != line.npos; })) {
+      sum += std::stod(line.substr(line.rfind(' ')));
+    }
+  }
+  return sum;
 }
 
 void Cluster::wait_until_ready(std::size_t number) {

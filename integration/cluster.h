@@ -19,6 +19,8 @@ struct ClusterSettings {
   std::string tenant = "client_ip";
   std::string upstream_fields = "";  // further ones of the upstream, one line each
   Recorder::Behaviour behaviour = [](const std::string&) { return Recorder::Reply{}; };
+  std::vector<std::string> files{};                // compose files beside integration/compose.yml
+  std::map<std::string, std::string> variables{};  // what those refer to
   std::vector<std::vector<std::string>> services{{"etcd1", "etcd2", "etcd3"}, {"weird"}};
 };
 
@@ -40,12 +42,17 @@ class Cluster {
   std::size_t replicas() const { return replicas_.size(); }
   static std::string door(std::size_t number) { return "r" + std::to_string(number); }
   std::vector<std::string> all_doors() const;
+  // What it calls itself in etcd: its container's name for itself, and its process there.
+  std::string replica_behind(const std::string& door) const;
   // After replicas came or went, or were started again: addresses change.
   void look_around();
   void scale(std::size_t replicas);
 
   // Why it is not; empty: it is.
   std::string not_ready(std::size_t number) const;
+  // Of those of its metrics that have this name and these labels, as `rule="started"`, the sum.
+  double metric(std::size_t number, const std::string& name,
+                const std::vector<std::string>& labels) const;
   void wait_until_ready(std::size_t number);
   // All, and all know one another.
   void wait_until_ready();

@@ -3,16 +3,20 @@
 
     documented.py
 
-Two things are not as they stand: weird is not compiled in an image (integration/images has made them), and addresses
-are free ones. A command runs on a terminal, as with a person. tests/readme/readme.py says how blocks are marked.
+Addresses alone are not as they stand, but free ones. docker-compose builds images of its own here; where
+integration/images was there before, out of the same layers. A command runs on a terminal, as with a person.
+tests/readme/readme.py says how blocks are marked.
 """
 
 import json
 import os
 import pathlib
 import pty
+import select
+import signal
 import subprocess
 import sys
+import time
 import urllib.parse
 import urllib.request
 
@@ -20,6 +24,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests/readme"))
 import readme  # noqa: E402
 
+LONGEST = 1200  # seconds that a command may take: the one that builds the images
 PROJECT = f"weir-integration-{os.getpid()}-documented"
 
 
@@ -27,10 +32,10 @@ class OnATerminal(readme.Reader):
     def __init__(self):
         proxy, prometheus = readme.free_ports(2)
         plugin = subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0
-        environment = {**readme.own_environment(), "COMPOSE_PROJECT_NAME": PROJECT, "WEIR_IMAGES": "weir-integration", "COLUMNS": "250",
+        environment = {**readme.own_environment(), "COMPOSE_PROJECT_NAME": PROJECT, "WEIR_IMAGES": PROJECT, "COLUMNS": "250",
                        "WEIR_PORT": str(proxy), "PROMETHEUS_PORT": str(prometheus)}
-        stands_for = {"docker-compose": "docker compose" if plugin else "docker-compose", "--build": "--no-build",
-                      "127.0.0.1:4040": f"127.0.0.1:{proxy}"}
+        stands_for = {"docker-compose": "docker compose" if plugin else "docker-compose",
+                      "127.0.0.1:4040": f"127.0.0.1:{proxy}", "127.0.0.1:9090": f"127.0.0.1:{prometheus}"}
         super().__init__(ROOT, environment, stands_for)
         self.prometheus = f"http://127.0.0.1:{prometheus}/api/v1/query?query="
 
@@ -39,14 +44,18 @@ class OnATerminal(readme.Reader):
         process = subprocess.Popen(["bash", "-o", "pipefail", "-c", self.mine(line)], cwd=self.folder, env=self.environment,
                                    stdin=its, stdout=its, stderr=its, start_new_session=True)
         os.close(its)
-        said = b""
+        said, deadline = b"", time.monotonic() + LONGEST
         try:
-            while part := os.read(ours, 65536):
-                said += part
+            while select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                said += os.read(ours, 65536)
         except OSError:  # EIO: whoever wrote to it has ended
             pass
+        if time.monotonic() >= deadline:
+            os.killpg(process.pid, signal.SIGKILL)
         os.close(ours)
-        return process.wait(), said.decode(errors="replace").replace("\r", "")
+        text = said.decode(errors="replace").replace("\r", "")
+        readme.expect(time.monotonic() < deadline, f"{line}\ngoes on for more than {LONGEST} s: {text}")
+        return process.wait(), text
 
     def ask(self, block, marks):
         """Prometheus, until it shows what it should."""
@@ -67,17 +76,37 @@ class OnATerminal(readme.Reader):
                        for one in found)
 
 
-def left():
-    mine = f"label=com.docker.compose.project={PROJECT}"
-    return [line for kind in ("container", "volume", "network")
-            for line in subprocess.run(["docker", kind, "ls", "-q", "--filter", mine, *(["-a"] if kind == "container" else [])],
-                                       capture_output=True, text=True, check=True).stdout.split()]
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def there(kind, *more):
+    return output_of("docker", kind, "ls", "-q", "--filter", f"label=com.docker.compose.project={PROJECT}", *more).split()
+
+
+def check_confined():
+    """Nobody is root, can do what root can, or writes to the container's own file system."""
+    containers = there("container")
+    readme.expect(len(containers) == 10, f"{len(containers)} containers")
+    for container in json.loads(output_of("docker", "inspect", *containers)):
+        name, host = container["Name"], container["HostConfig"]
+        readme.expect(host["ReadonlyRootfs"] and host["CapDrop"] == ["ALL"], f"{name}: {host}")
+        status = output_of("docker", "exec", container["Id"], "cat", "/proc/1/status")
+        kept = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        readme.expect("0" not in kept["Uid"].split() and kept["NoNewPrivs"] == "1", f"{name}: {status}")
+        readme.expect(all(int(kept[kind], 16) == 0 for kind in ("CapEff", "CapPrm", "CapBnd")), f"{name}: {status}")
+        for place in ("/", "/usr/bin", "/etc", "/tmp"):
+            tried = subprocess.run(["docker", "exec", "--user", "0", container["Id"], "touch", f"{place}/mark"],
+                                   capture_output=True, text=True)
+            readme.expect("Read-only file system" in tried.stderr, f"{name} lets {place} be written to: {tried.stderr}")
+        if "weird" in name or "etcd" in name:
+            readme.expect(container["State"].get("Health", {}).get("Status") == "healthy", f"{name} has no health")
 
 
 def main():
-    # Removes all of it when this process ends, however it does.
-    undertaker = subprocess.Popen([ROOT / "integration/remove-project", PROJECT, "wait"], stdin=subprocess.PIPE,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    remove = ROOT / "integration/remove-project"
+    undertaker = subprocess.Popen([remove, PROJECT, "wait"], stdin=subprocess.PIPE)  # which ends with this process
+    undertaker.wait()
     reader = OnATerminal()
     done = 0
     for comment, kind, block in readme.blocks_of((ROOT / "README.md").read_text()):
@@ -90,10 +119,12 @@ def main():
             reader.follow(block, marks)
         else:
             reader.ask(block, marks)
+        if "--build" in block:
+            check_confined()
     readme.expect(done > 0, "the README says nothing of the cluster")
-    readme.expect(not left(), f"left behind: {left()}")
-    undertaker.stdin.close()
-    undertaker.wait()
+    left = there("container", "-a") + there("volume") + there("network")
+    readme.expect(not left, f"left behind: {left}")
+    subprocess.run([remove, PROJECT], check=True)  # the images
     print(f"{done} blocks of the README do as they say")
     return 0
 

@@ -7,6 +7,11 @@
 #include "tests/support/eventually.h"
 
 namespace weir::test {
+namespace {
+
+const std::string claims_prefix = "/weir/v1/claims/";
+
+}  // namespace
 
 Etcd::Etcd(const Project& project) {
   for (const char* service : {"etcd1", "etcd2", "etcd3"}) {
@@ -81,8 +86,25 @@ void Etcd::move_leader(std::size_t to) const {
   if (ran.code != 0) throw std::runtime_error("etcdctl move-leader: " + ran.error);
 }
 
+std::vector<std::string> Etcd::claims_of(const std::string& rule) const {
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const std::string one = endpoint(i);
+    if (one.empty()) continue;
+    // A member that stands still is not waited for, nor need this one hear of the others.
+    std::istringstream lines(
+        try_ctl(one, {"--command-timeout=1s", "--dial-timeout=1s", "get", "--prefix", "--keys-only",
+                      "--consistency=s", claims_prefix + rule + ":"})
+            .output);
+    for (std::string key; std::getline(lines, key);) {
+      if (!key.empty()) keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
 MostClaimed Etcd::most_claimed(const std::string& rule) const {
-  const std::string prefix = "/weir/v1/claims/" + rule + ":";
+  const std::string prefix = claims_prefix + rule + ":";
   const std::string end = "/integration/end";
   ctl({"put", end, "here"});
   // Every change there ever was, in the order of revisions: what it was, the key, the value.

@@ -26,6 +26,8 @@ class Etcd {
   void wait_until_healthy() const;  // every member, by a read that a majority agreed to
   // Throws, unless etcdctl says that all went well.
   std::string ctl(std::vector<std::string> arguments) const;
+  // Keys of claims of a rule that any member has, whatever it knows of the others.
+  std::vector<std::string> claims_of(const std::string& rule) const;
   // From the first revision to now, from etcd's own history, of one rule.
   MostClaimed most_claimed(const std::string& rule) const;
 

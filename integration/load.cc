@@ -23,9 +23,13 @@ http_client_config patient_for(Span timeout) {
   return config;
 }
 
-Page ask(http_client& client, const std::string& path, const pplx::cancellation_token& token) {
+Page ask(http_client& client, const std::string& method, const std::string& path,
+         const pplx::cancellation_token& token) {
+  web::http::http_request request(method);
+  request.set_request_uri(path);
+  if (method != "GET") request.set_body("something to keep");
   try {
-    const auto response = client.request(web::http::methods::GET, path, token).get();
+    const auto response = client.request(request, token).get();
     return {response.status_code(), response.extract_string(true).get()};
   } catch (const std::exception&) {  // refused, cut off, too late, or we are stopping
     return {};
@@ -89,8 +93,8 @@ void Load::run(const Stream& stream, const std::string& door) {
       continue;
     }
     const Instant asked = std::chrono::steady_clock::now();
-    const Page page =
-        ask(*client, stream.path + "?" + door + "." + std::to_string(++requests), token);
+    const Page page = ask(*client, stream.method,
+                          stream.path + "?" + door + "." + std::to_string(++requests), token);
     if (token.is_canceled()) return;
     {
       const std::lock_guard lock(mutex_);
@@ -123,7 +127,7 @@ std::string Load::failures(const std::string& path, Instant since) const {
 
 Page get(const std::string& url, Span timeout) {
   http_client client(url, patient_for(timeout));
-  return ask(client, "", pplx::cancellation_token::none());
+  return ask(client, "GET", "", pplx::cancellation_token::none());
 }
 
 }  // namespace weir::test

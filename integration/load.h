@@ -40,7 +40,8 @@ class Load {
     std::string path;
     int clients = 1;
     std::vector<std::string> doors;
-    Span pause{0};  // before a client that was served asks again
+    Span pause{0};               // before a client that was served asks again
+    std::string method = "GET";  // anything else with a body
   };
   Load(const Doors& doors, std::vector<Stream> streams);
   ~Load();

@@ -102,5 +102,18 @@ TEST_F(IntegrationMembers, OneAfterAnotherIsRestartedAndNoRequestFails) {
   EXPECT_EQ(load().failures("", now), "");
 }
 
+class IntegrationDisk : public UnderLoad {
+ protected:
+  IntegrationDisk() : UnderLoad({"integration/small-disk.yml"}) {}
+};
+
+TEST_F(IntegrationDisk, TheLeadersIsFullAndTheOtherTwoServeOn) {
+  etcd().move_leader(2);
+  docker({"exec", etcd()[2].id(), "sh", "-c", "dd if=/dev/zero of=/small/full bs=1M || true"});
+  eventually("it gives up", [&] { return etcd()[2].address("store").empty(); });
+  EXPECT_NE(etcd()[2].log().find("no space left on device"), std::string::npos);
+  expect_serving_again();
+}
+
 }  // namespace
 }  // namespace weir::test

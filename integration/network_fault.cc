@@ -1,5 +1,8 @@
 #include "integration/network_fault.h"
 
+#include <sstream>
+#include <utility>
+
 #include "tests/support/eventually.h"
 
 namespace weir::test {
@@ -22,10 +25,23 @@ NetworkFault::NetworkFault(const Project& project, const Container& container,
              [&] { return docker({"logs", sidecar_}).find("in force") != std::string::npos; });
 }
 
+NetworkFault::Did NetworkFault::end() {
+  docker({"stop", sidecar_});
+  std::istringstream log(docker({"logs", sidecar_}));
+  docker({"rm", std::exchange(sidecar_, "")});
+  std::string line, word;
+  while (std::getline(log, line) && !line.starts_with("met ")) {
+  }
+  Did did;
+  long held = 0;
+  std::istringstream(line) >> word >> did.met >> word >> did.lost >> word >> held;
+  did.held = Span{held};
+  return did;
+}
+
 NetworkFault::~NetworkFault() {
   try {
-    docker({"stop", sidecar_});
-    docker({"rm", sidecar_});
+    if (!sidecar_.empty()) end();
   } catch (const std::exception&) {  // then it goes with the project
   }
 }

@@ -22,11 +22,18 @@ class NetworkFault {
   NetworkFault(const Project& project, const Container& container, const std::string& network,
                std::vector<std::string> what);
   ~NetworkFault();
+  // The network is whole again. What the fault did: packets, those of them that were lost, and for
+  // how long the others were held on average.
+  struct Did {
+    long met = 0, lost = 0;
+    Span held{0};
+  };
+  Did end();
   NetworkFault(const NetworkFault&) = delete;
   NetworkFault& operator=(const NetworkFault&) = delete;
 
  private:
-  std::string sidecar_;  // a container in the network namespace of the other
+  std::string sidecar_;  // a container in the network namespace of the other; empty: ended
 };
 
 }  // namespace weir::test

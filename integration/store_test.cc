@@ -82,6 +82,33 @@ TEST_F(IntegrationStore, WhatEtcdAnswersNeverGetsToAReplica) {
   expect_third_recovers();
 }
 
+TEST_F(IntegrationStore, WhoIsCutOffForLongerThanItsLeaseLosesItsLocksAndTakesNoMore) {
+  const std::vector<std::string> lost{"event=\"lost\"", "rule=\"in_flight\""};
+  const double before = cluster().metric(3, "weir_units_total", lost);
+  {
+    const NetworkFault silence(cluster().project, cluster().replica(3), "store",
+                               NetworkFault::silence());
+    const Span took = eventually(
+        "r3 says that it has lost units in flight",
+        [&] { return cluster().metric(3, "weir_units_total", lost) > before; }, 20s);
+    std::cout << "lost after " << took.count() << " ms\n";
+    let_run(500ms);  // those that it had sent are answered
+    const Instant now = std::chrono::steady_clock::now();
+    expect_serving_again({"r1", "r2"});
+    ask_more({{.path = "/slow", .clients = 10, .doors = {"r1", "r2"}}});
+    eventually(
+        "the others have its locks",
+        [&] {
+          const Instant until = std::chrono::steady_clock::now();
+          return mean_at_once(cluster().recorder.arrivals("/slow"), until - 1s, until) >= 0.9 * 40;
+        },
+        20s);
+    const auto meanwhile = between(cluster().recorder.arrivals("/slow"), now, Instant::max());
+    EXPECT_FALSE(by_replica(meanwhile).contains("r3")) << "with no lease";
+  }
+  expect_third_recovers();
+}
+
 TEST_F(IntegrationStore, PacketsAreLateAndLost) {
   std::vector<std::unique_ptr<NetworkFault>> faults;
   for (std::size_t i = 1; i <= cluster().replicas(); ++i) {
@@ -91,8 +118,7 @@ TEST_F(IntegrationStore, PacketsAreLateAndLost) {
   // A claim takes what those in line need. The five clients that are there ask for no more than
   // five units in a round trip, of which a window has room for a few; these ask for a replica's
   // part at once.
-  const Load crowd(cluster().doors,
-                   {{.path = "/started", .clients = limit / 3, .doors = cluster().all_doors()}});
+  ask_more({{.path = "/started", .clients = limit / 3, .doors = cluster().all_doors()}});
   wait_for_window(window);
   const Instant now = std::chrono::steady_clock::now();
   let_run(6 * window);
@@ -101,10 +127,18 @@ TEST_F(IntegrationStore, PacketsAreLateAndLost) {
   };
   EXPECT_EQ(by_replica(forwarded("/ample")).size(), 3u) << "all serve";
   const double use = static_cast<double>(forwarded("/started").size()) / (6 * limit);
-  std::cout << use << " of the limit is used;" << shares(forwarded("/started"))
-            << "; turned away: " << load().failures("", now) << "\n";
+  std::cout << use << " of the limit is used;" << shares(forwarded("/started")) << "\n";
   EXPECT_GE(use, 0.75) << "a window is over after a few round trips; three are needed in turn";
-  faults.clear();
+  EXPECT_EQ(load().failures("", now), "") << "nobody is turned away";
+  for (const auto& fault : faults) {
+    const NetworkFault::Did did = fault->end();
+    std::cout << did.met << " packets, " << did.lost << " of them lost, the others late by "
+              << did.held.count() << " ms; ";
+    EXPECT_GT(did.met, 500) << "each way";
+    EXPECT_NEAR(static_cast<double>(did.lost) / static_cast<double>(did.met), 0.05, 0.03);
+    EXPECT_GE(did.held, 90ms);
+  }
+  std::cout << "\n";
   expect_third_recovers();
 }
 

@@ -20,14 +20,18 @@ class UnderLoad : public ::testing::Test {
   static constexpr int limit = 100;
   static constexpr std::chrono::seconds window{2};
 
+  explicit UnderLoad(std::vector<std::string> files = {}) : files_(std::move(files)) {}
+
   void SetUp() override;
   void TearDown() override;  // judges all that was forwarded
 
   Cluster& cluster() { return *cluster_; }
   Etcd& etcd() { return cluster_->etcd; }
   Load& load() { return *load_; }
-  // Returns when each of the doors has forwarded where there is room for all, and a whole window of
-  // another limit was used up by any of them. (Who gets how much of that is nobody's promise.)
+  void ask_more(std::vector<Load::Stream> streams);
+  // Returns when the replica behind each of the doors has claimed, and forwarded, where there is
+  // room for all, and a whole window of another limit was used up by any of them. (Who gets how
+  // much of that is nobody's promise.)
   void expect_serving_again(const std::vector<std::string>& doors, Span within = 15s);
   void expect_serving_again();
 
@@ -35,8 +39,9 @@ class UnderLoad : public ::testing::Test {
   static void judge_claims();
 
   static std::unique_ptr<Cluster> cluster_;
+  const std::vector<std::string> files_;  // as ClusterSettings has them
   Instant began_;
-  std::unique_ptr<Load> load_;
+  std::unique_ptr<Load> load_, more_;
 };
 
 }  // namespace weir::test

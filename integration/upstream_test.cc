@@ -8,6 +8,7 @@
 #include <iostream>
 #include <mutex>
 
+#include "integration/claims.h"
 #include "integration/cluster.h"
 #include "tests/cluster/judges.h"
 #include "tests/support/eventually.h"
@@ -55,6 +56,7 @@ TEST(IntegrationUpstream, RetriesOfAllReplicasTogetherStayWithinTheirBudgetAndTh
   load.stop();
   EXPECT_EQ(load.failures("/storm", recovered), "");
   expect_started_kept(cluster.recorder.arrivals("/limited"), 100, window);
+  expect_claims_kept(cluster.etcd, "limited", 100, cluster.recorder.arrivals("/limited"));
 }
 
 TEST(IntegrationUpstream, ATenantWhoAsksForTooMuchTakesTurnsWithOneWhoDoesNot) {
@@ -88,13 +90,14 @@ TEST(IntegrationUpstream, ATenantWhoAsksForTooMuchTakesTurnsWithOneWhoDoesNot) {
   std::cout << "\n";
   EXPECT_GE(forwarded, 5 * 59) << "and the rest of the limit is the other's";
   expect_started_kept(cluster.recorder.arrivals(), 60, window);
+  expect_claims_kept(cluster.etcd, "fair", 60, cluster.recorder.arrivals());
 }
 
 // Serves so many requests a second; the rest are told that it is overloaded.
 class Overloaded {
  public:
   explicit Overloaded(int per_second) : per_second_(per_second) {}
-  Recorder::Reply answer() {
+  Recorder::Reply answer(const std::string& path) {
     const std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     tokens_ += per_second_ * std::chrono::duration<double>(now - last_).count();
@@ -102,13 +105,19 @@ class Overloaded {
     last_ = now;
     if (tokens_ < 1) return {.status = 503};
     tokens_ -= 1;
+    ++served_[path];
     return {};
+  }
+  std::map<std::string, int> served() const {
+    const std::lock_guard lock(mutex_);
+    return served_;
   }
 
  private:
   const int per_second_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   double tokens_ = 0;  // guarded by mutex_, as is what follows
+  std::map<std::string, int> served_;
   Instant last_ = std::chrono::steady_clock::now();
 };
 
@@ -119,23 +128,36 @@ TEST(IntegrationUpstream, ATenantWhoOverloadsItIsThrottledAndAnotherIsServed) {
       {.rules = "  - {name: all, match: {path: /**}, unlimited: true}\n",
        .tenant = "segment:1",
        .upstream_fields = "    throttle: {kind: sfq, initial_rate: 50, buckets: 1009}\n",
-       .behaviour = [&](const std::string&) { return upstream.answer(); }});
+       .behaviour = [&](const std::string& path) { return upstream.answer(path); }});
   Load load(cluster.doors,
             {{"/greedy", 20, cluster.all_doors()}, {"/modest", 1, cluster.all_doors(), 100ms}});
   let_run(6s);  // to learn
   const Instant now = std::chrono::steady_clock::now();
+  const auto before = upstream.served();
   let_run(6s);
+  const auto after = upstream.served();
+  const auto arrivals = between(cluster.recorder.arrivals(), now, Instant::max());
   load.stop();
-  const auto served = [&](const char* path) {
-    int count = 0;
-    const auto answers = load.answers(path, now);
-    for (const Answered& answer : answers) count += answer.status == 200;
-    std::cout << path << ": " << count << " of " << answers.size() << " served ("
-              << load.failures(path, now) << ")\n";
-    return static_cast<double>(count) / static_cast<double>(answers.size());
+  // What was asked of the replicas, what of it came to the upstream, what it served of that.
+  struct Story {
+    double asked, offered, served;
   };
-  EXPECT_LT(served("/greedy"), 0.5);
-  EXPECT_GT(served("/modest"), 0.7);
+  const auto story = [&](const std::string& path) {
+    const auto offered = std::count_if(arrivals.begin(), arrivals.end(),
+                                       [&](const Arrival& one) { return one.path == path; });
+    const Story told{static_cast<double>(load.answers(path, now).size()),
+                     static_cast<double>(offered),
+                     static_cast<double>(after.at(path) - before.at(path))};
+    std::cout << path << ": " << told.asked << " asked, " << told.offered << " offered, "
+              << told.served << " served (" << load.failures(path, now) << ")\n";
+    return told;
+  };
+  const Story greedy = story("/greedy"), modest = story("/modest");
+  EXPECT_LT(greedy.served, 0.5 * greedy.asked);
+  EXPECT_LT(greedy.offered, 0.8 * greedy.asked) << "turned away before the upstream";
+  EXPECT_GT(modest.served, 0.7 * modest.asked);
+  EXPECT_GT(modest.offered, 0.7 * modest.asked);
+  EXPECT_TRUE(cluster.etcd.claims_of("all").empty()) << "what has no limit takes no units";
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <set>
 
 #include "tests/cluster/cluster.h"
@@ -11,13 +10,6 @@
 
 namespace weir::test {
 namespace {
-
-long window_number(const std::string& start, std::chrono::seconds length) {
-  std::tm utc{};
-  const char* end = ::strptime(start.c_str(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  EXPECT_TRUE(end != nullptr && *end == '\0') << start;
-  return ::timegm(&utc) / length.count();
-}
 
 TEST(ClusterKeys, ClaimsOfAWindowAreTheRequestsForwardedInItKeyByKey) {
   Cluster cluster({.default_rule = "{limit: 100, window: 2s}"});
@@ -35,9 +27,10 @@ TEST(ClusterKeys, ClaimsOfAWindowAreTheRequestsForwardedInItKeyByKey) {
     EXPECT_EQ(claim.resource, "/foo");
     EXPECT_EQ(claim.units, 1) << claim.key;
     // Taken within the window, to the second.
-    EXPECT_EQ(window_number(claim.at.substr(0, 19) + "Z", 2s), window_number(claim.window, 2s))
+    EXPECT_EQ(window_that_begins(claim.at.substr(0, 19) + "Z", 2s),
+              window_that_begins(claim.window, 2s))
         << claim.key << " at " << claim.at;
-    ++claimed[window_number(claim.window, 2s)];
+    ++claimed[window_that_begins(claim.window, 2s)];
     ++claimed_by[claim.replica];
     keys.insert(claim.key);
   }

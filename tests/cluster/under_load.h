@@ -18,8 +18,9 @@ class UnderLoad {
   // All that was forwarded since the beginning.
   ~UnderLoad();
 
-  // Returns when every replica has forwarded where there is room for all, and a whole window of
-  // another limit was used up by any of them. (Who gets how much of that is nobody's promise.)
+  // Returns when every replica has claimed, and forwarded, where there is room for all, and a whole
+  // window of another limit was used up by any of them. (Who gets how much of that is nobody's
+  // promise.)
   void expect_serving_again(Span within = sanitized ? 30s : 10s);
   void stop_load() { load_->stop(); }
 

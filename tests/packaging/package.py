@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Builds the Debian package out of a build tree, and installs, starts, reloads, stops and purges it in a container.
+"""Takes the Debian package that `make package` left in the image of integration/images, and does with it in a container
+what the README says, and more: installs, starts, reloads, stops and purges it.
 
     package.py BUILD_TREE
 
 The unit is run by systemd, which is the container's first process. Where the engine does not let it be that, this is
 said, and weird is started by the unit's ExecStart as an ordinary user. systemd-analyze reads the unit in any case.
-Exits with 77, and says so, where no Docker engine answers.
+Where no Docker engine answers, a package is made out of the build tree and looked at, and it says so and exits with 77.
 """
 
-import atexit
 import contextlib
 import os
 import pathlib
@@ -20,9 +20,15 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/readme"))
+import readme  # noqa: E402
+
+BUILT = "weir-integration/build"
 IMAGE = "debian:bookworm-slim"
 NAME = f"weir-package-{os.getpid()}"
+LABEL = f"com.docker.compose.project={NAME}"  # by which integration/remove-project finds what is left
 NO_ENGINE = 77
+FOLDER = "/srv/weir"  # of one who has built it
 UNIT = "usr/lib/systemd/system/weird.service"
 
 
@@ -32,8 +38,12 @@ def run(command, timeout=170, **settings):
     return done.stdout
 
 
-def build(tree, folder):
-    run(["cpack", "--config", tree / "CPackConfig.cmake", "-G", "DEB", "-B", folder])
+def packaged(tree, folder, engine):
+    if engine:
+        run(["docker", "run", "--rm", "--label", LABEL, "-v", f"{folder}:/out", BUILT, "sh", "-c",
+             "cp build/release/weir_*.deb /out/"])
+    else:
+        run(["cpack", "--config", tree / "CPackConfig.cmake", "-G", "DEB", "-B", folder])
     (package,) = pathlib.Path(folder).glob("weir_*.deb")
     return package
 
@@ -78,22 +88,18 @@ class Container:
 
     ALLOWED = ["--cap-add=SYS_ADMIN", "--cap-add=SYS_PTRACE", "--security-opt=seccomp=unconfined",
                "--security-opt=apparmor=unconfined", "--cgroupns=private", "--tmpfs=/run:exec", "--tmpfs=/run/lock"]
-    BOOT = ("apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends systemd-sysv "
-            ">/dev/null 2>&1 && mount -o remount,rw /sys/fs/cgroup && container=docker exec /sbin/init")
+    TOOLS = "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends sudo"
+    BOOT = (f"{TOOLS} systemd-sysv >/dev/null 2>&1 && mount -o remount,rw /sys/fs/cgroup && container=docker exec /sbin/init")
 
     def __init__(self):
-        run(["scripts/base-image"], timeout=600, cwd=ROOT)
-        atexit.register(self.remove)
         self.has_systemd = self.boot()
         if not self.has_systemd:
-            self.remove()
-            run(["docker", "run", "-d", "--init", "--name", NAME, IMAGE, "sleep", "900"])
-
-    def remove(self):
-        subprocess.run(["docker", "rm", "-f", "-v", NAME], capture_output=True)
+            subprocess.run(["docker", "rm", "-f", "-v", NAME], capture_output=True)
+            run(["docker", "run", "-d", "--init", "--name", NAME, "--label", LABEL, IMAGE, "sleep", "900"])
+            self.sh(self.TOOLS)
 
     def boot(self):
-        started = subprocess.run(["docker", "run", "-d", "--name", NAME, *self.ALLOWED, IMAGE, "bash", "-c", self.BOOT],
+        started = subprocess.run(["docker", "run", "-d", "--name", NAME, "--label", LABEL, *self.ALLOWED, IMAGE, "bash", "-c", self.BOOT],
                                  capture_output=True, text=True)
         why = started.stderr
         if started.returncode == 0:
@@ -124,10 +130,26 @@ class Container:
         weird = ["docker", "exec", NAME, "bash", "-c", "cat /tmp/weird.log || journalctl --no-pager -n 50"]
         return said + subprocess.run(weird, capture_output=True, text=True).stdout
 
-    # sudo apt install ./build/release/weir_*.deb
-    def install(self, package):
+    def type(self, line):
+        """As somebody does in the folder where `make package` was, who says yes when asked."""
+        done = subprocess.run(["docker", "exec", "-i", "-w", FOLDER, NAME, "bash", "-c", line], input="y\n",
+                              capture_output=True, text=True, timeout=170)
+        assert done.returncode == 0, f"{line}: {done.returncode}\n{done.stdout}{done.stderr}"
+
+    def bring(self, package):
+        self.sh(f"mkdir -p {FOLDER}/build/release")
+        run(["docker", "cp", package, f"{NAME}:{FOLDER}/build/release/"])
         run(["docker", "cp", package, f"{NAME}:/root/weir.deb"])
-        self.sh("apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends /root/weir.deb")
+
+
+def lines_of_the_readme():
+    blocks = [block for comment, _, block in readme.blocks_of((ROOT / "README.md").read_text())
+              if readme.Marks(comment).runner == "tests/packaging/package.py"]
+    assert len(blocks) == 1, "the README has one block on the package"
+    lines = [line.strip() for line in blocks[0].splitlines()]
+    assert [line.split()[:3] for line in lines] == [["sudo", "apt", "install"], ["sudo", "systemctl", "enable"],
+                                                    ["sudo", "systemctl", "reload"]], lines
+    return lines
 
 
 def check_serving(container):
@@ -145,14 +167,15 @@ def shown(container, name):
     return container.sh(f"systemctl show -P {name} weird").strip()
 
 
-def check_unit_runs(container):
+def check_unit_runs(container, enable, reload):
     assert container.sh("systemctl is-enabled weird || true").strip() == "disabled", "started before it was told what to protect"
-    container.sh("systemctl enable --now weird")  # sudo systemctl enable --now weird
+    container.type(enable)
     check_serving(container)
     pid = shown(container, "MainPID")
     check_hardening(container, pid)
 
-    container.sh(edit(7) + "systemctl reload weird")  # sudo systemctl reload weird
+    container.sh(edit(7))
+    container.type(reload)
     container.wait_for("weirctl config | grep -q '\"limit\": 7' && journalctl -u weird | grep -q 'taken over.*SIGHUP'")
     container.sh(edit("none") + "systemctl reload weird")
     container.wait_for("journalctl -u weird | grep -q 'weir.yaml:.*limit' && weirctl config | grep -q '\"limit\": 7'")
@@ -218,20 +241,25 @@ def engine_answers():
 
 
 def main(tree):
-    with tempfile.TemporaryDirectory(prefix="weir-package-") as folder:
+    # What is left goes with this process, however it ends.
+    remove = ROOT / "integration/remove-project"
+    with subprocess.Popen([remove, NAME, "wait"], stdin=subprocess.PIPE), tempfile.TemporaryDirectory(prefix="weir-package-") as folder:
         folder = pathlib.Path(folder)
-        package = build(pathlib.Path(tree).resolve(), folder)
+        engine = engine_answers()
+        package = packaged(pathlib.Path(tree).resolve(), folder, engine)
         check_contents(package, folder / "root")
         check_unit(folder / "root")
-        if not engine_answers():
+        if not engine:
             print("*** NO DOCKER ENGINE ANSWERS: the package was built and looked at, but NOT installed and NOT started ***")
             return NO_ENGINE
+        install, enable, reload = lines_of_the_readme()
         container = Container()
-        container.install(package)
+        container.bring(package)
+        container.type(install)
         container.sh("weird --version; weirctl --version; weird --config /etc/weir/weir.yaml --check")
         container.sh("source /usr/share/bash-completion/completions/weirctl; complete -p weirctl")
         if container.has_systemd:
-            check_unit_runs(container)
+            check_unit_runs(container, enable, reload)
         else:
             check_started_without_systemd(container)
         check_file_is_kept(container)

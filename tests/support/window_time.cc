@@ -1,5 +1,7 @@
 #include "tests/support/window_time.h"
 
+#include <ctime>
+#include <stdexcept>
 #include <thread>
 
 namespace weir::test {
@@ -19,6 +21,13 @@ long window_of(Instant moment, std::chrono::seconds length) {
   const auto ago = steady_clock::now() - moment;
   const auto wall = system_clock::now() - std::chrono::duration_cast<system_clock::duration>(ago);
   return wall.time_since_epoch() / length;
+}
+
+long window_that_begins(const std::string& utc, std::chrono::seconds length) {
+  std::tm fields{};
+  const char* end = ::strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &fields);
+  if (end == nullptr || *end != '\0') throw std::runtime_error("not a window's start: " + utc);
+  return ::timegm(&fields) / length.count();
 }
 
 }  // namespace weir::test

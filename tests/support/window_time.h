@@ -3,6 +3,7 @@
 // Windows are aligned to the wall clock, so tests of limits begin with one.
 
 #include <chrono>
+#include <string>
 
 #include "tests/support/socket.h"
 
@@ -13,5 +14,7 @@ void wait_for_window(std::chrono::seconds length = std::chrono::seconds{1}, Span
 
 // The number of the window that a moment lies in.
 long window_of(Instant moment, std::chrono::seconds length = std::chrono::seconds{1});
+// The number of the one that begins then, as keys of claims say it: 2026-11-18T05:04:00Z.
+long window_that_begins(const std::string& utc, std::chrono::seconds length);
 
 }  // namespace weir::test
