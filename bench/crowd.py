@@ -97,6 +97,13 @@ def raise_descriptors(connections):
         return hard - QUEUE_LIMIT - SPARE
 
 
+def shortfall(possible, wanted):
+    """In words, that there are fewer than wanted; nothing if there are not."""
+    if possible < wanted:
+        return f"{possible:,} requests wait instead of {wanted:,}: the machine allows no more file descriptors (ulimit -Hn)"
+    return None
+
+
 class Visitor:
     """One connection, on which requests are sent a batch at a time."""
 

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 import peers
@@ -237,8 +238,13 @@ def describe(tools, cores=None):
     versions = [version(name) for name in tools if name not in OWN[1:]]
     if versions:
         about["versions"] = "; ".join(versions)
-    about["command"] = shlex.join([f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    about["command"] = command()
     return about
+
+
+def command():
+    """What was called, as one would type it."""
+    return shlex.join([f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
 
 
 def bullets(about):
@@ -246,8 +252,7 @@ def bullets(about):
 
 
 def verdict(missed, goal):
-    """missed: True, False, or None where there is nothing to judge."""
-    return f"Goal, {goal}: **{ {True: 'missed', False: 'met', None: 'not judged'}[missed] }**"
+    return f"Goal, {goal}: **{'missed' if missed else 'met'}**"
 
 
 def table(results, columns):
@@ -295,4 +300,6 @@ def main(run, args):
         sys.exit(int(bool(run(args))))
     except CannotMeasure as problem:
         print(f"bench/{Path(sys.argv[0]).name}: {problem}", file=sys.stderr)
-        sys.exit(2)
+    except Exception:  # left alone it would end with 1, as if a goal had been missed
+        traceback.print_exc()
+    sys.exit(2)

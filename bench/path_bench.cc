@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "coordination/line.h"
+#include "coordination/resource.h"
+#include "daemon/system.h"
 #include "proxy/headers.h"
 #include "proxy/http/head.h"
 #include "proxy/path.h"
@@ -123,6 +125,46 @@ void line(benchmark::State& state, Queue order) {
 void line_fifo(benchmark::State& state) { line(state, Queue::fifo); }
 void line_fair(benchmark::State& state) { line(state, Queue::fair); }
 
+// As many names as are remembered, all of them in use, and as many again that there is no room for.
+class Names {
+ public:
+  static constexpr std::size_t kMany = 100'000;
+
+  Names() {
+    Limit limit;
+    limit.units = 1'000'000'000;
+    limit.window = std::chrono::hours{24};
+    policy_.set_limit(limit);
+    for (std::size_t i = 0; i < 2 * kMany; ++i) names_.push_back("/reports/" + std::to_string(i));
+    for (std::size_t i = 0; i < kMany; ++i) {
+      const auto allowance = table_.find(policy_, names_[i])->allowance();
+      Waiter waiter;
+      allowance->take(allowance, waiter, Queue::fifo, clock_.now());
+      waiter.permit.spend();
+    }
+  }
+  // One after another, but not in the order in which they were made.
+  void find(benchmark::State& state, std::size_t first) {
+    std::size_t i = 0;
+    for (auto _ : state) {
+      i = (i + 61'803) % kMany;
+      benchmark::DoNotOptimize(table_.find(policy_, names_[first + i]));
+    }
+  }
+
+ private:
+  SystemClock clock_;
+  WaitingRoom room_;
+  ForwardTime forward_;
+  Policy policy_{"default"};
+  ResourceTable table_{clock_, room_, [](Resource&) {}, kMany, &forward_};
+  std::vector<std::string> names_;
+};
+void known_name(benchmark::State& state) { Names{}.find(state, 0); }
+void name_without_room(benchmark::State& state) { Names{}.find(state, Names::kMany); }
+
+BENCHMARK(known_name);
+BENCHMARK(name_without_room);
 BENCHMARK(parse_request);
 BENCHMARK(parse_answer);
 BENCHMARK(path_as_sent);

@@ -9,7 +9,7 @@ is left.
 NEVER = 1_000_000_000  # a limit that is not reached
 
 # nginx's folders are relative to -p, as the compiled-in ones belong to root. Bodies are passed on as they come, as
-# weird and haproxy do, through buffers of the same size as weird's.
+# weird and haproxy do, through buffers of the same size as weird's; haproxy's are its default, a fourth of that.
 NGINX_FLAGS = ("-p.", "-e", "stderr", "-c")
 NGINX = """
 daemon off; @nginx_main@ pid @name@.pid; error_log stderr error; events { worker_connections 8192; }

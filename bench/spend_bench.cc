@@ -1,6 +1,6 @@
 // Admission alone: find the resource, take a unit, spend it and settle, as a worker does for each
-// request, while the coordination thread claims what is needed. The limit is never reached. Run and
-// judged by bench/micro.
+// request. The limit is never reached, and no other process counts it, so that nothing is claimed.
+// Run and judged by bench/micro.
 
 #include <benchmark/benchmark.h>
 
@@ -30,6 +30,7 @@ class Bench {
     thread_.configure_now(limits);
     thread_.start();
   }
+  const Clock& clock() const { return clock_; }
   Coordinator& coordinator() { return thread_.coordinator(); }
 
   static void set_up(const benchmark::State&) { current = std::make_unique<Bench>(); }
@@ -45,8 +46,8 @@ std::unique_ptr<Bench> Bench::current;
 // A worker: blocks where the proxy's coroutine would be suspended.
 class Worker {
  public:
-  Worker(Coordinator& coordinator, std::string resource)
-      : coordinator_(coordinator), resource_(std::move(resource)) {}
+  Worker(const Clock& clock, Coordinator& coordinator, std::string resource)
+      : clock_(clock), coordinator_(coordinator), resource_(std::move(resource)) {}
 
   // False: it was refused.
   bool request(Policy& policy) {
@@ -54,7 +55,8 @@ class Worker {
     waiter.wake = [](void* who) { static_cast<Worker*>(who)->woken_.release(); };
     waiter.who = this;
     const std::shared_ptr<Allowance> allowance = coordinator_.find(policy, resource_)->allowance();
-    if (allowance->take(allowance, waiter, Queue::fifo) == Allowance::Taken::waiting) {
+    if (allowance->take(allowance, waiter, Queue::fifo, clock_.now()) ==
+        Allowance::Taken::waiting) {
       ++waits_;
       woken_.acquire();
     }
@@ -66,6 +68,7 @@ class Worker {
   std::int64_t waits() const { return waits_; }
 
  private:
+  const Clock& clock_;
   Coordinator& coordinator_;
   const std::string resource_;
   std::binary_semaphore woken_{0};
@@ -75,7 +78,7 @@ class Worker {
 void spend(benchmark::State& state, std::string resource) {
   Coordinator& coordinator = Bench::current->coordinator();
   Policy& policy = coordinator.policy("default");
-  Worker worker(coordinator, std::move(resource));
+  Worker worker(Bench::current->clock(), coordinator, std::move(resource));
   for (auto _ : state) {
     if (!worker.request(policy)) {
       state.SkipWithError("refused: the limit was reached, or the store is gone");
@@ -83,7 +86,7 @@ void spend(benchmark::State& state, std::string resource) {
     }
   }
   state.SetItemsProcessed(state.iterations());
-  state.counters["waits"] = static_cast<double>(worker.waits());  // for a claim, all threads
+  state.counters["waits"] = static_cast<double>(worker.waits());  // all threads
 }
 
 void one_resource(benchmark::State& state) { spend(state, "/reports/one"); }

@@ -44,8 +44,7 @@ void Permit::settle() {
 }
 
 Allowance::Taken Allowance::take(const std::shared_ptr<Allowance>& self, Waiter& waiter,
-                                 Queue order) {
-  const Instant now = clock_.now();
+                                 Queue order, const Instant& now) {
   bool ask = false;
   Woken woken;
   Taken taken = Taken::refused;  // once it is in line, the waiter may be another thread's
@@ -94,8 +93,7 @@ bool Allowance::leave(Waiter& waiter) {
   return true;
 }
 
-Standing Allowance::standing() const {
-  const Instant now = clock_.now();
+Standing Allowance::standing(const Instant& now) const {
   std::lock_guard lock(mutex_);
   const bool aligned = state_.mode == Mode::started || state_.mode == Mode::until_done;
   if (aligned && now.wall >= state_.window.end()) {
@@ -355,8 +353,7 @@ Allowance::Summary Allowance::summary() const {
   return summary;
 }
 
-bool Allowance::idle() {
-  const Instant now = clock_.now();
+bool Allowance::idle(const Instant& now) {
   std::unique_lock lock(mutex_);
   drop_spoiled(now);
   if (!surplus_.empty() && want_ask()) {

@@ -103,11 +103,12 @@ class Allowance {
   // -- for workers
   enum class Taken { granted, refused, waiting };
   // `self` is this. Puts a permit or a refusal into the waiter, or the waiter into the line.
-  Taken take(const std::shared_ptr<Allowance>& self, Waiter& waiter, Queue order);
+  Taken take(const std::shared_ptr<Allowance>& self, Waiter& waiter, Queue order,
+             const Instant& now);
   // True: it is out of the line and will not be woken. False: it has been answered, and its wake is
   // on the way.
   bool leave(Waiter& waiter);
-  Standing standing() const;
+  Standing standing(const Instant& now) const;
 
   // -- for the coordinator
   struct Demand {
@@ -159,7 +160,7 @@ class Allowance {
   };
   Summary summary() const;  // any thread
   // Nobody waits and no unit is here.
-  bool idle();
+  bool idle(const Instant& now);
 
  private:
   friend class Permit;

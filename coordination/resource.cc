@@ -6,9 +6,6 @@ namespace {
 // Below this many names one lock is as good as several, and the oldest of all can be found.
 constexpr std::size_t kWorthSharding = 4096;
 constexpr std::size_t kShards = 16;
-// How many of the least recently used are looked at for one that can be forgotten. Those that
-// cannot go to the other end, so that the next look meets others.
-constexpr int kLooks = 32;
 
 }  // namespace
 
@@ -35,16 +32,17 @@ ResourceTable::ResourceTable(const Clock& clock, WaitingRoom& room,
       max_(max_resources),
       shards_(max_resources < kWorthSharding ? 1 : kShards) {}
 
-std::size_t ResourceTable::Hash::operator()(const Name& name) const {
-  return std::hash<std::string_view>{}(name.name) ^ (std::hash<const void*>{}(name.policy) * 31);
-}
+ResourceTable::Name::Name(const Policy& of, std::string_view text)
+    : policy(&of),
+      name(text),
+      hash(std::hash<std::string_view>{}(text) ^ (std::hash<const void*>{}(&of) * 31)) {}
 
 ResourceTable::Shard& ResourceTable::shard_of(const Name& name) const {
-  return shards_[(Hash{}(name) >> 7) % shards_.size()];
+  return shards_[(name.hash >> 7) % shards_.size()];
 }
 
 std::shared_ptr<Resource> ResourceTable::find(Policy& policy, std::string_view name) {
-  const Name key{&policy, name};
+  const Name key{policy, name};
   Shard& shard = shard_of(key);
   {
     std::lock_guard lock(shard.mutex);
@@ -60,7 +58,7 @@ std::shared_ptr<Resource> ResourceTable::find(Policy& policy, std::string_view n
 }
 
 std::shared_ptr<Resource> ResourceTable::peek(const Policy& policy, std::string_view name) const {
-  const Name key{&policy, name};
+  const Name key{policy, name};
   Shard& shard = shard_of(key);
   std::lock_guard lock(shard.mutex);
   const auto found = shard.by_name.find(key);
@@ -72,25 +70,30 @@ std::shared_ptr<Resource> ResourceTable::insert(Shard& shard, Policy& policy,
   auto resource = std::make_shared<Resource>(policy, std::string{name}, clock_, room_, ask_, sole_);
   shard.order.push_front(resource);
   resource->place_ = shard.order.begin();
-  shard.by_name.emplace(Name{&policy, resource->name()}, resource->place_);
+  shard.by_name.emplace(name_of(*resource), resource->place_);
   ++size_;
   return resource;
 }
 
+// Names that cannot go are moved to the other end, so that the next look meets others. Where none
+// can, each new name brings one more look only: asking for many must stay cheap.
 bool ResourceTable::make_room(Shard& shard) {
-  const auto now = clock_.wall_now().time_since_epoch().count();
-  for (int looks = 0; looks < kLooks && !shard.order.empty(); ++looks) {
+  const Instant now = clock_.now();
+  const WallTime::rep wall = now.wall.time_since_epoch().count();
+  for (++shard.looks; shard.looks > 0 && !shard.order.empty(); --shard.looks) {
     const auto place = std::prev(shard.order.end());
     Resource& resource = **place;
     // Somebody may still have it, be it a request that was sent long ago: there must never be two
     // of one name, each taking the other's claims for left-overs.
-    if (resource.remembered_until > now || place->use_count() > 1 || !resource.allowance_.idle()) {
+    if (resource.remembered_until > wall || place->use_count() > 1 ||
+        !resource.allowance_.idle(now)) {
       shard.order.splice(shard.order.begin(), shard.order, place);
       continue;
     }
-    shard.by_name.erase(Name{&resource.policy_, resource.name_});
+    shard.by_name.erase(name_of(resource));
     shard.order.erase(place);
     --size_;
+    shard.looks = kLooks;
     return true;
   }
   return false;

@@ -89,21 +89,28 @@ class ResourceTable {
 
  private:
   struct Name {
+    Name(const Policy& of, std::string_view text);
     const Policy* policy;
     std::string_view name;
-    friend bool operator==(const Name&, const Name&) = default;
+    std::size_t hash;
+    friend bool operator==(const Name& a, const Name& b) {
+      return a.hash == b.hash && a.policy == b.policy && a.name == b.name;
+    }
   };
   struct Hash {
-    std::size_t operator()(const Name& name) const;
+    std::size_t operator()(const Name& name) const noexcept { return name.hash; }
   };
+  static constexpr int kLooks = 64;
   struct Shard {
     mutable std::mutex mutex;
     std::list<std::shared_ptr<Resource>> order;  // the latest first
     std::unordered_map<Name, std::list<std::shared_ptr<Resource>>::iterator, Hash> by_name;
+    int looks = kLooks;  // left to find one of the least recently used that can be forgotten
   };
 
   Shard& shard_of(const Name& name) const;
   std::shared_ptr<Resource> insert(Shard& shard, Policy& policy, std::string_view name);
+  static Name name_of(const Resource& resource) { return {resource.policy_, resource.name_}; }
   bool make_room(Shard& shard);
 
   const Clock& clock_;

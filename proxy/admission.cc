@@ -44,7 +44,7 @@ Admission::~Admission() {
 void Admission::begin(const Subject& subject) {
   subject_ = subject;
   passes_ = subject_.policy == nullptr;
-  if (!passes_) began_ = client_.loop().clock().now();
+  if (!passes_) just_now_ = began_ = client_.loop().clock().now();
 }
 
 bool Admission::patient() const {
@@ -59,6 +59,7 @@ std::optional<std::chrono::nanoseconds> Admission::wait_left() const {
 
 // The overhead counts from here: what was asked for is none of it.
 void Admission::also_waited(std::chrono::nanoseconds time) {
+  just_now_.reset();
   if (time < kWaited) return;
   waited_ += time;
   subject_.stats->wait.observe(time);
@@ -67,7 +68,8 @@ void Admission::also_waited(std::chrono::nanoseconds time) {
 
 void Admission::look() {
   if (!subject_.policy) return;
-  learn_standing(*coordinator_.find(*subject_.policy, subject_.resource)->allowance());
+  learn_standing(*coordinator_.find(*subject_.policy, subject_.resource)->allowance(),
+                 client_.loop().clock().now());
 }
 
 bool Admission::admitted_at_once() {
@@ -86,7 +88,8 @@ void Admission::take(bool patient) {
   wanted_->settle();
   refusal_.reset();
   state_ = State::in_line;
-  const auto taken = allowance_->take(allowance_, waiter_, subject_.limit->queue);
+  if (!just_now_) just_now_ = client_.loop().clock().now();
+  const auto taken = allowance_->take(allowance_, waiter_, subject_.limit->queue, *just_now_);
   if (taken != Allowance::Taken::waiting) state_ = State::answered;
 }
 
@@ -114,6 +117,7 @@ void Admission::cancel() { leave(State::client_gone); }
 // Behind admitted_at_once(), if that said no.
 Task<Admission::Entered> Admission::wait() {
   if (state_ == State::in_line) {
+    just_now_.reset();
     http::Loop& loop = client_.loop();
     const SteadyTime from = loop.clock().steady_now();
     const auto counts_from = allowance_->summary().state.full ? kWaited : kClaimed;
@@ -135,6 +139,7 @@ Task<Admission::Entered> Admission::wait() {
 
 // Makes the answer ours. A unit for a client that has gone is for the next in line.
 Admission::Entered Admission::settle_answer() {
+  const auto asked_at = std::exchange(just_now_, std::nullopt);
   const State answer = std::exchange(state_, State::outside);
   Permit permit = std::move(waiter_.permit);
   waiter_.allowance.reset();
@@ -143,7 +148,9 @@ Admission::Entered Admission::settle_answer() {
   if (!allowance) return refusal_ ? Entered::refused : Entered::admitted;
   const bool granted{permit};
   if (granted) *wanted_ = std::move(permit);
-  if (!granted || subject_.headers != LimitHeaders::off) learn_standing(*allowance);
+  if (!granted || subject_.headers != LimitHeaders::off) {
+    learn_standing(*allowance, asked_at ? *asked_at : client_.loop().clock().now());
+  }
   if (granted) return Entered::admitted;
   refusal_ = answer == State::timed_out ? Refusal::limit : waiter_.refusal;
   if (!subject_.limit->shadow) return Entered::refused;
@@ -193,10 +200,11 @@ void Admission::sent(Permit& permit) {
   subject_.stats->admission_overhead.observe(overhead(*subject_.limit, began_, sending_at_));
 }
 
-void Admission::learn_standing(const Allowance& allowance) {
+void Admission::learn_standing(const Allowance& allowance, const Instant& now) {
   // Turned away before the first claim: nothing is known, and so nothing is used.
   const bool known = permit_ || allowance.summary().state.limit > 0;
-  standing_ = known ? allowance.standing() : Standing{subject_.policy->limit().units, std::nullopt};
+  standing_ =
+      known ? allowance.standing(now) : Standing{subject_.policy->limit().units, std::nullopt};
   standing_at_ = client_.loop().deadlines().now();
 }
 

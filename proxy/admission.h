@@ -88,12 +88,13 @@ class Admission {
   static void wake(void* self);
   void woken();
   Entered settle_answer();
-  void learn_standing(const Allowance& allowance);
+  void learn_standing(const Allowance& allowance, const Instant& now);
 
   Coordinator& coordinator_;
   http::Connection& client_;
   Subject subject_;
   Instant began_{};
+  std::optional<Instant> just_now_;  // what the clock said last, if nothing was waited for since
 
   State state_ = State::outside;
   bool client_gone_ = false;

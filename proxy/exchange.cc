@@ -130,6 +130,7 @@ void Exchange::prepare_request() {
     buffers_.wire.append(frame.before()).append(piece.payload).append(frame.behind());
     client_.stream().consume(piece.wire);
   }
+  if (body.done()) client_.stream().release_buffer();  // what comes next may be long in coming
   attempts_.begin({&upstream(), buffers_.wire, head_size, upgrade_, target_.counted},
                   per_rule().attempts);
 }

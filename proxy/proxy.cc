@@ -8,7 +8,7 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kSpareSeats = 64;
+constexpr std::size_t kSpareSeats = 1024;  // for requests under way at once, 4 KiB and more each
 constexpr std::size_t kSpareCapacity = 2 * http::Loop::kBuffer;
 
 // The previous upstream if nothing about it changed, so that its connections live on.

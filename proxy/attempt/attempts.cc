@@ -55,7 +55,7 @@ void Attempts::begin(const Request& request, const AttemptSurroundings& surround
   UpstreamRetries* const retries = surroundings.retries;
   if (!retries) return;
   const CallPolicy call = retries->policy_for(call_.client.request().method, request.path);
-  policy_ = std::make_unique<ByPolicy>(*this, call);
+  policy_.emplace(*this, call);
   if ((call.retry || call.hedging) && !call_.client.body().done()) {
     policy_->replay.emplace(retries->replay_room(), call_.wire.size() - call_.head_size);
     body_.keep(*policy_->replay);

@@ -134,7 +134,7 @@ class Attempts {
   Attempt* current_ = &first_;
   TransparentRetries transparent_;
   bool counted_ = false;
-  std::unique_ptr<ByPolicy> policy_;
+  std::optional<ByPolicy> policy_;
   std::unique_ptr<Further> further_;  // the one that retries
   // What it is to mend, until it is sent: without a unit for it, that is the answer.
   struct Failed {

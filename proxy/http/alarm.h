@@ -1,7 +1,7 @@
 #pragma once
 
 // A timer that is exact, for the few waits that a coarse Deadlines entry is too late for. Costs a
-// timer of the loop's each time it is set. Owned by its loop's thread.
+// timer of the loop's each time it is set, and nothing while it is not. Owned by its loop's thread.
 
 #include <asio/steady_timer.hpp>
 #include <chrono>
@@ -14,7 +14,7 @@ namespace weir::http {
 
 class Alarm {
  public:
-  Alarm(Loop& loop, std::function<void()> ring);
+  Alarm(Loop& loop, std::function<void()> ring) : loop_(loop), ring_(std::move(ring)) {}
   ~Alarm() { clear(); }
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
@@ -24,10 +24,16 @@ class Alarm {
   void clear();
 
  private:
-  asio::steady_timer timer_;
-  const std::shared_ptr<std::function<void()>>
-      ring_;                   // outlives a ring that clear() came too late for
-  std::shared_ptr<bool> set_;  // false: not this one
+  // Outlives a ring that clear() came too late for.
+  struct Timer {
+    asio::steady_timer timer;
+    std::function<void()> ring;
+    bool cleared = false;
+  };
+
+  Loop& loop_;
+  const std::function<void()> ring_;
+  std::shared_ptr<Timer> set_;  // nullptr: not set
 };
 
 }  // namespace weir::http

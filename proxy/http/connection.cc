@@ -15,6 +15,8 @@ namespace {
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
+// Text of an answer of our own that an idle connection keeps the memory of, at most.
+constexpr std::size_t kMostIdle = 2 * 1024;
 // What is read and thrown away behind an early answer to keep the connection, at most.
 constexpr std::size_t kMaxDrain = 64 * 1024;
 // A client that gets its answer early may take this long to notice and stop sending.
@@ -70,6 +72,8 @@ Task<bool> Connection::read_request() {
     Stream::Status status = Stream::Status::timed_out;
     if (idle_) {
       stream_.release_buffer();
+      request_.release_large();
+      if (out_.capacity() > kMostIdle) std::string{}.swap(out_);
       status = co_await stream_.more(options_.timeouts.idle);
     } else {
       // One deadline for the whole head: each byte must not buy more time.

@@ -13,6 +13,8 @@ namespace {
 
 // More than any sender has a reason for, empty ones counted. Each is compared with each field.
 constexpr std::ptrdiff_t kMaxConnectionOptions = 32;
+// What a message's head takes up at most, but for few of them.
+constexpr std::size_t kUsualBytes = 4 * 1024, kUsualFields = 32;
 
 constexpr bool is_plain(unsigned char c) { return (c >= 0x20 && c != 0x7f) || c == '\t'; }
 
@@ -141,6 +143,13 @@ const Field* Head::find(Known known) const {
     if (field.known == known) return &field;
   }
   return nullptr;
+}
+
+void Head::release_large() {
+  if (bytes_.capacity() <= kUsualBytes && fields.capacity() <= kUsualFields) return;
+  method = target = reason = {};
+  std::string{}.swap(bytes_);
+  std::vector<Field>{}.swap(fields);
 }
 
 std::size_t Head::count(Known known) const {

@@ -37,6 +37,9 @@ class Head {
   const Field* find(Known known) const;
   std::size_t count(Known known) const;
 
+  // Gives back the memory of one that was larger than most; what it held is gone then.
+  void release_large();
+
  private:
   friend class HeadReader;
   std::string bytes_;  // kept from one message to the next for its capacity

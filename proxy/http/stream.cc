@@ -174,17 +174,21 @@ void Stream::receive() {
 Task<Stream::Status> Stream::more(std::chrono::milliseconds timeout, std::size_t max_buffer) {
   if (aborted_ || socket_ < 0) co_return Status::aborted;
   if (read_end_ != Status::ok) co_return read_end_;
-  make_room(max_buffer);
-  if (end_ == capacity_) co_return Status::full;
+  const bool without_buffer = capacity_ == 0;
+  if (!without_buffer) make_room(max_buffer);
+  if (end_ == capacity_ && !without_buffer) co_return Status::full;
   const std::size_t had = size();
   read_expired_ = interrupted_ = false;
   read_deadline_.disarm();  // one that was set while nobody waited is not this one's
   for (;;) {
-    if (capacity_ == 0) make_room(max_buffer);  // it was given back while we waited
-    if (readable_) receive();
+    if (readable_) {
+      if (capacity_ == 0) make_room(max_buffer);
+      receive();
+    }
     if (size() > had) break;
     if (read_end_ != Status::ok) break;
     if (readable_) continue;
+    if (without_buffer) release_buffer();  // nothing to read: others may have use for it
     if (!read_deadline_.armed()) set_read_timeout(timeout);
     co_await reader_.wait();
     if (aborted_ || interrupted_ || read_expired_ || socket_ < 0) break;

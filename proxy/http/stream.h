@@ -71,7 +71,8 @@ class Stream {
   // Gives the more() under way another deadline; zero: none. Where nobody waits, its end is an
   // event.
   void set_read_timeout(std::chrono::milliseconds timeout);
-  // Gives the buffer back while the connection has nothing to say; a more() under way gets another.
+  // Gives the buffer back while the connection has nothing to say. A more() under way, and the next
+  // one, takes another only when there is something to read.
   void release_buffer();
 
   Task<Status> write(Pieces pieces, std::chrono::milliseconds timeout);

@@ -15,7 +15,7 @@ constexpr bool kPooled = true;
 
 constexpr std::size_t kStep = 64;   // sizes are rounded up to a multiple of this,
 constexpr std::size_t kSizes = 48;  // and larger ones than so many are not pooled
-constexpr int kMostOfSize = 128;
+constexpr int kMostOfSize = 1024;   // as many as requests that commonly are under way at once
 
 // Ended frames, in a list for each size.
 class FramePool {

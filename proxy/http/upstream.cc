@@ -146,23 +146,26 @@ int Upstream::pick(const std::vector<bool>& tried, Used used) const {
 Outbound Upstream::take_idle(Used used) {
   const auto server = static_cast<std::size_t>(pick({}, used));
   auto& idle = servers_[server].idle;
+  auto& places = servers_[server].places;
   if (idle.empty()) return {};
   Outbound result = begin(server, used);
   result.stream_ = std::move(idle.back());
   result.stream_->on_event(nullptr);
   result.stream_->set_read_timeout(kNever);
   result.reused_ = true;
-  idle.pop_back();
+  places.splice(places.begin(), idle, std::prev(idle.end()));
   return result;
 }
 
 void Upstream::keep(std::size_t index, std::shared_ptr<Stream> stream) {
-  auto& idle = servers_[index].idle;
+  Server& server = servers_[index];
   // Whatever comes now, an end or bytes that nobody asked for, the connection is of no more use.
   stream->on_event([this, raw = stream.get()] { drop_idle(raw); });
   stream->set_read_timeout(kMaxIdle);
   stream->release_buffer();
-  idle.push_back(std::move(stream));
+  if (server.places.empty()) server.places.emplace_back();
+  server.places.front() = std::move(stream);
+  server.idle.splice(server.idle.end(), server.places, server.places.begin());
 }
 
 void Upstream::drop_idle(Stream* stream) {

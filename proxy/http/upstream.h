@@ -4,7 +4,7 @@
 // them that are kept for the next request. Owned by its loop's thread; an exchange under way holds
 // it by shared_ptr, so that a reload does not pull it from under a request.
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -97,7 +97,8 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
     SteadyTime resolved_at{};
     bool resolving = false;
     std::vector<std::shared_ptr<Stream>> unresolved;  // wait for its first addresses
-    std::deque<std::shared_ptr<Stream>> idle;         // the latest last
+    std::list<std::shared_ptr<Stream>> idle;          // the latest last
+    std::list<std::shared_ptr<Stream>> places;        // in it that are free
   };
 
   Outbound begin(std::size_t server, Used used);

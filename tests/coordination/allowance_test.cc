@@ -52,7 +52,7 @@ TEST_F(AllowanceTest, WakesAsManyAsThereAreUnitsInTheOrderOfArrival) {
 TEST_F(AllowanceTest, AUnitThatWasNotSpentGoesToTheNextInLine) {
   self->bring(batch_of(clock, 1, Mode::started));
   Waiter first;
-  ASSERT_EQ(self->take(self, first, Queue::fifo), Allowance::Taken::granted);
+  ASSERT_EQ(self->take(self, first, Queue::fifo, clock.now()), Allowance::Taken::granted);
   const auto next = ask();
   EXPECT_FALSE(next->started());
   first.permit.settle();
@@ -62,7 +62,7 @@ TEST_F(AllowanceTest, AUnitThatWasNotSpentGoesToTheNextInLine) {
 TEST_F(AllowanceTest, APermitIsSettledOnce) {
   self->bring(batch_of(clock, 1, Mode::in_flight));
   Waiter waiter;
-  self->take(self, waiter, Queue::fifo);
+  self->take(self, waiter, Queue::fifo, clock.now());
   waiter.permit.spend();
   waiter.permit.settle();
   waiter.permit.settle();
@@ -75,7 +75,7 @@ TEST_F(AllowanceTest, NothingIsSpentBehindAClosedFence) {
   auto batch = batch_of(clock, 5, Mode::started);
   self->bring(batch);
   Waiter early;
-  ASSERT_EQ(self->take(self, early, Queue::fifo), Allowance::Taken::granted);
+  ASSERT_EQ(self->take(self, early, Queue::fifo, clock.now()), Allowance::Taken::granted);
   EXPECT_TRUE(early.permit.good(clock.now()));
   clock.pass(1h);
   EXPECT_FALSE(early.permit.good(clock.now())) << "paused between claim and sending";
@@ -123,18 +123,18 @@ TEST_F(AllowanceTest, MoreThanMayWaitAreTurnedAway) {
 }
 
 TEST_F(AllowanceTest, IsIdleOnlyWhenNothingOfItIsLeft) {
-  EXPECT_TRUE(self->idle());
+  EXPECT_TRUE(self->idle(clock.now()));
   self->bring(batch_of(clock, 1, Mode::in_flight));
-  EXPECT_FALSE(self->idle());
+  EXPECT_FALSE(self->idle(clock.now()));
   {
     const auto served = ask();
-    EXPECT_FALSE(self->idle()) << "a unit is out";
+    EXPECT_FALSE(self->idle(clock.now())) << "a unit is out";
     served->finish();
   }
   clock.pass(1h);
-  EXPECT_FALSE(self->idle()) << "its time is over, which nobody has heard of";
+  EXPECT_FALSE(self->idle(clock.now())) << "its time is over, which nobody has heard of";
   EXPECT_EQ(self->look().surplus.size(), 1u);
-  EXPECT_TRUE(self->idle());
+  EXPECT_TRUE(self->idle(clock.now()));
 }
 
 // For the sanitizers, and for the count: every unit is used once, whoever takes, leaves and
@@ -161,7 +161,8 @@ TEST(Threads, TakeAndLeaveAndSettleAtOnceWithoutLosingAUnit) {
       Asker asker;
       asker.waiter.wake = [](void* who) { static_cast<Asker*>(who)->woken = true; };
       asker.waiter.who = &asker;
-      if (allowance->take(allowance, asker.waiter, Queue::fifo) == Allowance::Taken::waiting) {
+      if (allowance->take(allowance, asker.waiter, Queue::fifo, clock.now()) ==
+          Allowance::Taken::waiting) {
         const bool impatient = random.below(4) == 0;
         if (impatient && allowance->leave(asker.waiter)) continue;
         while (!asker.woken) std::this_thread::yield();

@@ -53,7 +53,8 @@ TEST_P(Sole, AUnitThatWasNotSpentIsForTheNextInLine) {
   Coordinator& replica = world.replica();
   const auto allowance = replica.find(replica.policy("default"), "/a")->allowance();
   Waiter unsure;
-  ASSERT_EQ(allowance->take(allowance, unsure, Queue::fifo), Allowance::Taken::granted);
+  ASSERT_EQ(allowance->take(allowance, unsure, Queue::fifo, world.clock.now()),
+            Allowance::Taken::granted);
   const auto next = world.ask("/a");
   EXPECT_FALSE(next->started());
   unsure.permit.settle();
@@ -117,7 +118,8 @@ TEST(SoleProcess, KeepsToTheLimitInEveryWindowUnderManyThreads) {
       for (std::uint64_t turn = 0; !over; ++turn) {
         Waiter waiter;
         waiter.patient = false;
-        if (allowance->take(allowance, waiter, Queue::fifo) != Allowance::Taken::granted) {
+        if (allowance->take(allowance, waiter, Queue::fifo, clock.now()) !=
+            Allowance::Taken::granted) {
           std::this_thread::yield();
           continue;
         }

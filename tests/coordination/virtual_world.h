@@ -98,7 +98,8 @@ class Request {
     waiter_.who = this;
     waiter_.tenant = tenant_;
     waiter_.patient = patient;
-    if (allowance_->take(allowance_, waiter_, order) != Allowance::Taken::waiting) answered();
+    if (allowance_->take(allowance_, waiter_, order, clock_.now()) != Allowance::Taken::waiting)
+      answered();
   }
   ~Request() { leave(); }
 

@@ -71,8 +71,8 @@ void Process::take(Requests::iterator request) {
   if (!line.resource) line.resource = request->resource;
   // In the line before it asks: it may be answered by what its asking sets off.
   line.waiting.push_back(&*request);
-  const auto taken =
-      request->resource->allowance()->take(request->resource->allowance(), waiter, limit.queue);
+  const auto allowance = request->resource->allowance();
+  const auto taken = allowance->take(allowance, waiter, limit.queue, clock_.now());
   if (taken != Allowance::Taken::waiting) {
     answered(request);
   } else {

@@ -103,6 +103,27 @@ TEST(Stream, ABufferThatIsGivenBackIsNoEndForWhoWaitsForMore) {
   ::close(pair[0]);
 }
 
+TEST(Stream, ThatIsWaitedOnWithNothingToReadHoldsNoBuffer) {
+  std::array<int, 2> pair;
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
+  const FastClock clock;
+  Loop loop(clock);
+  auto buffer = loop.take_buffer(Loop::kBuffer);
+  const char* const only = buffer.get();
+  loop.return_buffer(std::move(buffer), Loop::kBuffer);
+  Stream stream(loop, pair[1]);
+  Stream::Status status = Stream::Status::aborted;
+  spawn(wait_for_more(stream, status), [&] { loop.stop(); });
+  buffer = loop.take_buffer(Loop::kBuffer);
+  EXPECT_EQ(buffer.get(), only);
+  loop.return_buffer(std::move(buffer), Loop::kBuffer);
+  ASSERT_EQ(::send(pair[0], "more", 4, 0), 4);
+  loop.run();
+  EXPECT_EQ(status, Stream::Status::ok);
+  EXPECT_EQ(stream.received(), "more");
+  ::close(pair[0]);
+}
+
 TEST(Stream, ADeadlineThatWasSetWhileNobodyWaitedIsNotThatOfTheNextWait) {
   std::array<int, 2> pair;
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);

@@ -161,6 +161,20 @@ TEST(RequestHead, TooMuchIsToldApartByWhatIsTooMuch) {
   EXPECT_EQ(request("GET / HTTP/1.1\r\nA:1\r\nB:2\r\nC:3\r\nD:4\r\nE:5\r\n\r\n"), State::too_large);
 }
 
+TEST(RequestHead, OnlyALargeOneIsReleased) {
+  HeadReader reader(Kind::request, Limits{});
+  Head head;
+  const std::string start = "GET /a HTTP/1.1\r\nHost: h\r\n";
+  ASSERT_EQ(reader.read(start + "\r\n", head).state, State::done);
+  head.release_large();
+  EXPECT_EQ(head.target, "/a");
+  ASSERT_EQ(reader.read(start + "X: " + std::string(8'000, 'x') + "\r\n\r\n", head).state,
+            State::done);
+  head.release_large();
+  EXPECT_TRUE(head.target.empty()) << "nor is anything left that points into it";
+  EXPECT_EQ(head.fields.capacity(), 0u);
+}
+
 TEST(ResponseHead, IsTakenApart) {
   HeadReader reader(Kind::response, kLimits);
   Head head;
