@@ -22,8 +22,8 @@ class NetworkFault {
   NetworkFault(const Project& project, const Container& container, const std::string& network,
                std::vector<std::string> what);
   ~NetworkFault();
-  // The network is whole again. What the fault did: packets, those of them that were lost, and for
-  // how long the others were held on average.
+  // The network is whole again. What slow() did: packets, those of them that were lost, and for how
+  // long the others were held on average.
   struct Did {
     long met = 0, lost = 0;
     Span held{0};

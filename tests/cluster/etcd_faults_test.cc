@@ -122,6 +122,7 @@ TEST(ClusterEtcdFaults, TokensOfAUserEndAfterSeconds) {
   write_file(password, "open sesame\n");
   ClusterSettings settings;
   settings.etcd.flags = {"--auth-token-ttl=5"};
+  settings.etcd.etcdctl_flags = {"--user=root:secret"};  // of no account until there are users
   settings.etcd_fields = ", username: weir, password_file: " + password.string();
   settings.prepare = [](EtcdCluster& etcd) {
     etcd.etcdctl({"user", "add", "root:secret"});
