@@ -1,9 +1,11 @@
 #include "coordination/resource.h"
 
+#include <utility>
+
 namespace weir {
 namespace {
 
-// Below this many names one lock is as good as several, and the oldest of all can be found.
+// Below this many names one lock is as good as several, and all of them are looked at in turn.
 constexpr std::size_t kWorthSharding = 4096;
 constexpr std::size_t kShards = 16;
 
@@ -48,8 +50,8 @@ std::shared_ptr<Resource> ResourceTable::find(Policy& policy, std::string_view n
     std::lock_guard lock(shard.mutex);
     const auto found = shard.by_name.find(key);
     if (found != shard.by_name.end()) {
-      shard.order.splice(shard.order.begin(), shard.order, found->second);
-      return *found->second;
+      found->second->used_ = true;
+      return found->second;
     }
     if (name == kOverflow || size_ < max_ || make_room(shard)) return insert(shard, policy, name);
   }
@@ -62,36 +64,36 @@ std::shared_ptr<Resource> ResourceTable::peek(const Policy& policy, std::string_
   Shard& shard = shard_of(key);
   std::lock_guard lock(shard.mutex);
   const auto found = shard.by_name.find(key);
-  return found == shard.by_name.end() ? nullptr : *found->second;
+  return found == shard.by_name.end() ? nullptr : found->second;
 }
 
 std::shared_ptr<Resource> ResourceTable::insert(Shard& shard, Policy& policy,
                                                 std::string_view name) {
   auto resource = std::make_shared<Resource>(policy, std::string{name}, clock_, room_, ask_, sole_);
-  shard.order.push_front(resource);
-  resource->place_ = shard.order.begin();
-  shard.by_name.emplace(name_of(*resource), resource->place_);
+  shard.by_name.emplace(name_of(*resource), resource);
+  shard.turns.push_back(resource);
   ++size_;
   return resource;
 }
 
-// Names that cannot go are moved to the other end, so that the next look meets others. Where none
-// can, each new name brings one more look only: asking for many must stay cheap.
+// Each look is at another name, in turn. One that was used since its last turn is passed over once,
+// while there are looks enough. Where none can go, each new name brings one more look only: asking
+// for many must stay cheap.
 bool ResourceTable::make_room(Shard& shard) {
   const Instant now = clock_.now();
   const WallTime::rep wall = now.wall.time_since_epoch().count();
-  for (++shard.looks; shard.looks > 0 && !shard.order.empty(); --shard.looks) {
-    const auto place = std::prev(shard.order.end());
-    Resource& resource = **place;
-    // Somebody may still have it, be it a request that was sent long ago: there must never be two
-    // of one name, each taking the other's claims for left-overs.
-    if (resource.remembered_until > wall || place->use_count() > 1 ||
-        !resource.allowance_.idle(now)) {
-      shard.order.splice(shard.order.begin(), shard.order, place);
+  for (++shard.looks; shard.looks > 0 && !shard.turns.empty(); --shard.looks) {
+    std::shared_ptr<Resource> resource = std::move(shard.turns.front());
+    shard.turns.pop_front();
+    const bool passed_over = std::exchange(resource->used_, false) && shard.looks > kLooks / 2;
+    // Somebody else than this and the map may have it, be it a request that was sent long ago: there
+    // must never be two of one name, each taking the other's claims for left-overs.
+    if (passed_over || resource->remembered_until > wall || resource.use_count() > 2 ||
+        !resource->allowance_.idle(now)) {
+      shard.turns.push_back(std::move(resource));
       continue;
     }
-    shard.by_name.erase(name_of(resource));
-    shard.order.erase(place);
+    shard.by_name.erase(name_of(*resource));
     --size_;
     shard.looks = kLooks;
     return true;
@@ -104,7 +106,7 @@ std::vector<std::shared_ptr<Resource>> ResourceTable::all() const {
   resources.reserve(size_);
   for (const Shard& shard : shards_) {
     std::lock_guard lock(shard.mutex);
-    resources.insert(resources.end(), shard.order.begin(), shard.order.end());
+    resources.insert(resources.end(), shard.turns.begin(), shard.turns.end());
   }
   return resources;
 }

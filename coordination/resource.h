@@ -5,7 +5,7 @@
 
 #include <array>
 #include <atomic>
-#include <list>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -62,14 +62,14 @@ class Resource : public std::enable_shared_from_this<Resource> {
  private:
   friend class ResourceTable;
   Policy& policy_;
+  bool used_ = false;  // since its last turn to be forgotten; guarded by the table's shard
   const std::string name_;
   Allowance allowance_;
-  std::list<std::shared_ptr<Resource>>::iterator place_;  // guarded by the table's shard
 };
 
-// Names of one policy, with the least recently used ones forgotten first. One that has waiters,
-// units or claims that still count stays; when none can go, new names share the policy's overflow
-// resource, so that the limit is never lifted by asking for many names. Any thread.
+// Names of all policies; when there are too many, those not used of late are forgotten first. One
+// that has waiters, units or claims that still count stays; when none can go, new names share their
+// policy's overflow resource, so that the limit is never lifted by asking for many names. Any thread.
 class ResourceTable {
  public:
   // `sole`, if no other process counts them: the time that all of them have together.
@@ -103,9 +103,11 @@ class ResourceTable {
   static constexpr int kLooks = 64;
   struct Shard {
     mutable std::mutex mutex;
-    std::list<std::shared_ptr<Resource>> order;  // the latest first
-    std::unordered_map<Name, std::list<std::shared_ptr<Resource>>::iterator, Hash> by_name;
-    int looks = kLooks;  // left to find one of the least recently used that can be forgotten
+    std::unordered_map<Name, std::shared_ptr<Resource>, Hash> by_name;
+    // The same: whose turn to be forgotten comes next is first. A use moves none, which would touch
+    // its neighbours too.
+    std::deque<std::shared_ptr<Resource>> turns;
+    int looks = kLooks;  // left to find one that can be forgotten
   };
 
   Shard& shard_of(const Name& name) const;

@@ -199,6 +199,26 @@ TEST_P(OneProcess, R14_AnActivePathKeepsItsCountHoweverManyOthersAreAskedFor) {
   EXPECT_TRUE(world.request("/new")->started()) << "idle names make room";
 }
 
+TEST_P(OneProcess, WhatIsUsedOftenStaysWhileOthersAreForgotten) {
+  VirtualWorld world("2026-11-18T12:00:00Z", {.max_resources = 10, .sole = GetParam()});
+  world.replica().configure({{"default", limit_of(2)}}, 10, 1000);
+  ASSERT_TRUE(world.request("/often")->started());
+  Policy& policy = world.replica().policy("default");
+  const std::weak_ptr<Resource> often = world.replica().resources().peek(policy, "/often");
+  for (int minute = 1; minute <= 20; ++minute) {
+    world.pass(1min);
+    for (int i = 0; i < 3; ++i) {
+      const std::string once = "/once/" + std::to_string(minute * 3 + i);
+      EXPECT_TRUE(world.request(once)->started()) << once;
+    }
+    EXPECT_TRUE(world.request("/often")->started());
+  }
+  EXPECT_EQ(world.replica().resources().peek(policy, "/often"), often.lock());
+  EXPECT_NE(often.lock(), nullptr);
+  EXPECT_LE(world.replica().resources().size(), 10u);
+  EXPECT_EQ(world.replica().resources().overflows(), 0u);
+}
+
 TEST_P(OneProcess, R15_AClockSetBackGrantsNothingOfAUsedUpWindow) {
   VirtualWorld world("2026-11-18T12:05:10Z", {.sole = GetParam()});
   world.limit(limit_of(10));

@@ -6,6 +6,7 @@
 #include <array>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <thread>
 
 #include "tests/support/answers.h"
@@ -75,13 +76,16 @@ Instant after(Instant start, double seconds) {
 constexpr double kWhole = Seconds(kPhase).count() * kCapacities.size();
 
 // One of a tenant's connections: sends every so-manieth of its requests at its time, whatever
-// becomes of the others.
+// becomes of the others. Times are random within the tenant's intervals: with even ones the four
+// would meet at the same moments as the upstream's tokens come, and luck would last for the run.
 constexpr int kConnections = 6;
 void ask_at_its_rate(const WeirdProcess& weird, const Tenant& tenant, int connection,
                      Instant start) {
   RawClient client(weird.port());
+  std::mt19937 random(std::hash<std::string>{}(tenant.name) + static_cast<std::size_t>(connection));
+  std::uniform_real_distribution<double> within(0, 1);
   for (int i = connection; i < tenant.rate * kWhole; i += kConnections) {
-    std::this_thread::sleep_until(after(start, i / tenant.rate));
+    std::this_thread::sleep_until(after(start, (i + within(random)) / tenant.rate));
     client.send(lines({"GET / HTTP/1.1", "Host: h", "X-Tenant: " + tenant.name}));
     const Answer answer = client.read_answer();
     EXPECT_TRUE(answer.status == 200 || answer.status == 503)
