@@ -1,7 +1,7 @@
 """What the benchmarks share: servers started on loopback and ended whatever happens, and a look at the machine.
 
 Everything runs on free ports, from a temporary folder; no system service is touched. Every script exits with
-0 goal met (or not judged), 1 goal missed, 2 could not be measured.
+0 goals met, 1 one was missed, 2 none was missed but something could not be measured.
 """
 
 import argparse

@@ -95,8 +95,7 @@ bool Allowance::leave(Waiter& waiter) {
 
 Standing Allowance::standing(const Instant& now) const {
   std::lock_guard lock(mutex_);
-  const bool aligned = state_.mode == Mode::started || state_.mode == Mode::until_done;
-  if (aligned && now.wall >= state_.window.end()) {
+  if (aligned(state_.mode) && now.wall >= state_.window.end()) {
     // A new window, of which nothing has been claimed here yet.
     return {state_.limit, seconds_until(window_at(now.wall, state_.window.length).end(), now.wall)};
   }

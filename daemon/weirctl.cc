@@ -23,7 +23,8 @@ constexpr int kNo = 1;  // not ready, a bad file, no such resource, bad flags
 constexpr int kNoAnswer = 2;
 
 constexpr const char* kFooter = R"(
-Every command but metrics takes --json, which prints what the daemon says as it stands.
+Every command but metrics takes --json: what the daemon says as it stands, and from check and top
+the same facts as JSON.
 
 Examples:
   weirctl status
@@ -72,11 +73,8 @@ int print_page(const Request& request, const std::string& page, const Show& show
   const bool told = answer.status == 200 || answer.status == 503;  // not ready
   if (!told) return refused(answer);
   const Json json = show ? Json::parse(answer.body, nullptr, false) : Json();
-  if (request.json || !show || json.is_discarded()) {
-    std::cout << answer.body;
-  } else {
-    std::cout << show(json);
-  }
+  const std::string shown = show && !json.is_discarded() ? show(json) : answer.body;
+  std::cout << (request.json ? answer.body : shown);
   return answer.status == 200 ? kGood : kNo;
 }
 
@@ -87,9 +85,11 @@ int print_resource(const Request& request) {
                                 found = !member(page, "resources").empty();
                                 return show_resource(page, wall_now());
                               });
-  if (code != kGood || request.json || found) return code;
-  std::cerr << "weirctl: this replica knows no resource " << harmless(request.name)
-            << "; nobody has asked it for one\n";
+  if (code != kGood || found) return code;
+  if (!request.json) {
+    std::cerr << "weirctl: this replica knows no resource " << harmless(request.name)
+              << "; nobody has asked it for one\n";
+  }
   return kNo;
 }
 

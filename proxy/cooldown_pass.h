@@ -40,7 +40,7 @@ class CooldownPass {
   // The last answer was no: until it is yes.
   bool held() const { return verdict_.kind != Cooldown::Verdict::Kind::go; }
   http::Task<Entered> wait();
-  // For a retry: where it would have to wait longer than it may, it is out at once. False: it was.
+  // For a retry that is held: false if it may not wait so long, and it has left then.
   bool stays();
   // For a hedge, which does not wait here; and when to ask again, as far as that is known.
   bool free_beside();

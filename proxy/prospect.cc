@@ -68,7 +68,7 @@ Prospect cut_short(const Prospect& prospect, const Limit& limit, WallTime now) {
                                                   : prospect;
 }
 
-// What becomes of it before its upstream's throttle, where nobody overtakes those who wait.
+// What becomes of it before its upstream's throttle: nobody overtakes those of its own tenant.
 Prospect at_the_throttle(const ProspectFacts& facts, const Prospect& otherwise) {
   if (facts.before_throttle == 0) return otherwise;
   if (facts.units.limit.wait == milliseconds{0}) return refused(Denial::throttled);

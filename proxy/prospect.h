@@ -3,7 +3,8 @@
 // What would become of a request now, as far as this replica knows: goes at once, goes once a unit
 // has been claimed, waits, or is turned away. A forecast for an operator, by the same questions in
 // the same order as a request asks them; nothing is taken, and nobody is held by asking. Whether a
-// throttle before which nobody waits would give leave is not known without asking it. Pure.
+// throttle would give leave is not known without asking it, unless others of the tenant's wait
+// before it. Pure.
 
 #include <chrono>
 #include <cstdint>
@@ -42,7 +43,7 @@ Usage usage_of(const UnitFacts& facts, WallTime now);
 struct ProspectFacts {
   UnitFacts units;
   Cooldown::Verdict cooldown{};     // what the upstream's gate would say
-  std::size_t before_throttle = 0;  // who wait for leave of the upstream's throttle
+  std::size_t before_throttle = 0;  // who wait for its leave, if one of the tenant's is among them
   bool draining = false;
   bool room_full = false;  // as many wait in this process as may
 };

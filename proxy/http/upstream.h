@@ -98,7 +98,7 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
     bool resolving = false;
     std::vector<std::shared_ptr<Stream>> unresolved;  // wait for its first addresses
     std::list<std::shared_ptr<Stream>> idle;          // the latest last
-    std::list<std::shared_ptr<Stream>> places;        // in it that are free
+    std::list<std::shared_ptr<Stream>> places;        // its spare nodes, so that none is allocated
   };
 
   Outbound begin(std::size_t server, Used used);

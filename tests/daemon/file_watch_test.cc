@@ -9,19 +9,10 @@
 #include <fstream>
 
 #include "daemon/config.h"
+#include "tests/support/fast_clock.h"
 
 namespace weir {
 namespace {
-
-// Each look at it is a second later.
-class FastClock final : public Clock {
- public:
-  SteadyTime steady_now() const override { return now_ += std::chrono::seconds{1}; }
-  WallTime wall_now() const override { return {}; }
-
- private:
-  mutable SteadyTime now_{};
-};
 
 class FileWatchTest : public testing::Test {
  protected:
@@ -35,7 +26,7 @@ class FileWatchTest : public testing::Test {
   }
   // Whether a change is told of within 20 looks.
   bool told_of(const FileLooks& files) {
-    const FastClock clock;
+    const test::FastClock clock;
     http::Loop loop(clock);
     bool told = false;
     FileWatch watch(loop, files, [&] { told = true; });

@@ -99,6 +99,7 @@ TEST_F(Weirctl, ExplainPassesOnAllThatARequestIsMadeOf) {
 TEST_F(Weirctl, SaysWhyThereIsNoAnswer) {
   EXPECT_EQ(ctl({"resources", "/none"}).code, 1);
   EXPECT_TRUE(has(ctl({"resources", "/none"}).error, "knows no resource /none"));
+  EXPECT_EQ(ctl({"--json", "resources", "/none"}).code, 1);
   EXPECT_EQ(ctl({"explain", "/", "--client", "me"}).code, 1);
   EXPECT_EQ(ctl({"explain", "/", "--client", "me"}).error,
             "weirctl: the daemon answers 400: client is not an address\n");

@@ -95,7 +95,7 @@ void FakeUpstream::listen() {
   if (receive_buffer_ > 0) {  // what it accepts inherits this
     ::setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer_, sizeof receive_buffer_);
   }
-  if (::listen(listener.get(), 128) != 0) throw std::runtime_error("listen");
+  if (::listen(listener.get(), SOMAXCONN) != 0) throw std::runtime_error("listen");
   stop_accepting_.emplace();
   acceptor_ = std::thread([this, stop_fd = stop_accepting_->fd(), owned = std::move(listener)] {
     accept_connections(owned.get(), stop_fd);

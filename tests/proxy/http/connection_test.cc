@@ -8,18 +8,10 @@
 
 #include <array>
 
+#include "tests/support/fast_clock.h"
+
 namespace weir::http {
 namespace {
-
-// Each look at it is a second later.
-class FastClock final : public Clock {
- public:
-  SteadyTime steady_now() const override { return now_ += std::chrono::seconds{1}; }
-  WallTime wall_now() const override { return {}; }
-
- private:
-  mutable SteadyTime now_{};
-};
 
 Task<void> read_and_send_continue(Connection& connection) {
   const bool read = co_await connection.read_request();
@@ -39,7 +31,7 @@ TEST(Continue, ThatTheClientDoesNotTakeEndsTheConnection) {
   while (::send(server, earlier.data(), earlier.size(), 0) > 0) {
   }
 
-  const FastClock clock;
+  const test::FastClock clock;
   Loop loop(clock);
   ServerOptions options;
   options.timeouts.body_idle = std::chrono::seconds{2};
@@ -66,7 +58,7 @@ TEST(Stream, ThatTakesNothingAtOnceSaysSoAndKeepsNothingForLater) {
   std::string earlier(4096, 'x');
   while (::send(own, earlier.data(), earlier.size(), 0) > 0) {
   }
-  const FastClock clock;
+  const test::FastClock clock;
   Loop loop(clock);
   Stream stream(loop, own);
   Pieces request;
@@ -89,7 +81,7 @@ Task<void> wait_for_more(Stream& stream, Stream::Status& status) {
 TEST(Stream, ABufferThatIsGivenBackIsNoEndForWhoWaitsForMore) {
   std::array<int, 2> pair;
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
-  const FastClock clock;
+  const test::FastClock clock;
   Loop loop(clock);
   Stream stream(loop, pair[1]);
   Stream::Status status = Stream::Status::aborted;
@@ -106,7 +98,7 @@ TEST(Stream, ABufferThatIsGivenBackIsNoEndForWhoWaitsForMore) {
 TEST(Stream, ThatIsWaitedOnWithNothingToReadHoldsNoBuffer) {
   std::array<int, 2> pair;
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
-  const FastClock clock;
+  const test::FastClock clock;
   Loop loop(clock);
   auto buffer = loop.take_buffer(Loop::kBuffer);
   const char* const only = buffer.get();
@@ -127,7 +119,7 @@ TEST(Stream, ThatIsWaitedOnWithNothingToReadHoldsNoBuffer) {
 TEST(Stream, ADeadlineThatWasSetWhileNobodyWaitedIsNotThatOfTheNextWait) {
   std::array<int, 2> pair;
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
-  const FastClock clock;
+  const test::FastClock clock;
   Loop loop(clock);
   Stream stream(loop, pair[1]);
   stream.set_read_timeout(std::chrono::seconds{5});
@@ -143,7 +135,7 @@ TEST(Stream, ADeadlineThatWasSetWhileNobodyWaitedIsNotThatOfTheNextWait) {
 TEST(Stream, SaysThatThePeerHasLeftThoughWhoReadsGotBytesWithIt) {
   std::array<int, 2> pair;
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
-  const FastClock clock;
+  const test::FastClock clock;
   Loop loop(clock);
   Stream stream(loop, pair[1]);
   int told = 0;

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "proxy/http/upstream.h"
+#include "tests/support/fast_clock.h"
 
 namespace {
 
@@ -61,18 +62,6 @@ class StillClock final : public Clock {
   WallTime wall_now() const override { return {}; }
 };
 
-// Each look at it is a second later, until it is stopped.
-class FastClock final : public Clock {
- public:
-  SteadyTime steady_now() const override { return now_ += step_; }
-  WallTime wall_now() const override { return {}; }
-  void stop() { step_ = {}; }
-
- private:
-  mutable SteadyTime now_{};
-  std::chrono::seconds step_{1};
-};
-
 struct Waiter {
   std::shared_ptr<Stream> connecting;
   bool over = false;
@@ -105,7 +94,7 @@ TEST(Resolve, ARequestThatIsCancelledDoesNotWaitForTheNameServer) {
 
 TEST(Resolve, ARequestWaitsForTheNameServerNoLongerThanForAConnection) {
   slow_lookup.begin_anew();
-  FastClock clock;
+  test::FastClock clock;
   Loop loop(clock);
   UpstreamOptions options;
   options.servers = {{std::string(kSlowName), 1}};

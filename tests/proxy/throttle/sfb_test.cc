@@ -73,8 +73,8 @@ class Requests {
 };
 
 // 100 tenants with a quarter of a request under way each, and one with 500 times as much; the
-// capacity is half of it together. The specification says 50 times: then the hundred alone would be
-// beyond the capacity, and nobody could keep them from losing.
+// capacity is half of it together. With 50 times as much the hundred alone would be beyond the
+// capacity, and nobody could keep them from losing.
 constexpr double kLight = 0.25, kHeavy = 125, kCapacity = 75;
 std::vector<Client> tenants() {
   std::vector<Client> clients{{"heavy", kHeavy}};
