@@ -192,6 +192,10 @@ void CooldownShare::on_answer(const CooldownKey& key, const std::string& written
   if (!told) return on_failure(pending, std::get<StoreError>(answer), lease_bucket);
   pending.due = clock_.steady_now();
   if (const auto* read = std::get_if<ReadAnswer>(&told->answers.front())) {
+    if (told->revision < seen_) {  // the watch has told of later, which may be of this key
+      pending.due = soon();
+      return;
+    }
     if (!read->keys.empty()) return take(read->keys.front());
     stored_.erase(key);
     if (!pending.changed && !memory_.find(key)) pending_.erase(key);

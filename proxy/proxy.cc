@@ -97,7 +97,9 @@ void Proxy::return_seat(std::unique_ptr<Seat> seat) {
   seat->exchange.reset();
   Buffers& buffers = seat->buffers;
   // Those of an unusual request, or of an unusual number of them, are not worth keeping.
-  if (spare_seats_.size() == kSpareSeats || buffers.wire.capacity() > kSpareCapacity) return;
+  if (spare_seats_.size() == kSpareSeats) return;
+  if (std::max(buffers.wire.capacity(), buffers.out.capacity()) > kSpareCapacity) return;
+  buffers.answer.release_large();
   buffers.wire.clear();
   buffers.out.clear();
   spare_seats_.push_back(std::move(seat));

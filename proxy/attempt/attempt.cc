@@ -196,6 +196,14 @@ Task<Attempt::Answer> Attempt::read_head() {
   }
 }
 
+bool Attempt::answer_is_whole() const {
+  const http::Framing framing = http::response_framing(answer_, call_.client.request().method);
+  http::BodyDecoder body(framing);
+  std::string received{outbound_.stream().received()};  // decoding moves bytes
+  body.decode(received.data(), received.size());
+  return sent_whole() && !framing.fault && body.done();
+}
+
 Task<void> Attempt::pass_on_interim() {
   // We have told the client ourselves to go on.
   if (call_.interim == Call::Interim::drop) co_return;

@@ -76,6 +76,8 @@ class Attempt {
   // A byte of the request has gone out.
   bool begun() const { return outbound_ && outbound_.stream().sent() > sent_before_; }
   bool sends_body() const { return sending_ == Sending::under_way; }
+  // Nothing of it is still to come, nor of the request: the upstream is done with it.
+  bool answer_is_whole() const;
   bool sent_whole() const { return sending_ == Sending::nothing || sending_ == Sending::finished; }
   // Sends no more of the body until resume(): another attempt may want it.
   void hold();

@@ -77,7 +77,8 @@ void Attempts::cancel() {
 
 bool Attempts::is_final(Result result) {
   return result == Result::client_gone || result == Result::body_malformed ||
-         result == Result::body_too_slow || result == Result::deadline;
+         result == Result::body_too_slow || result == Result::deadline ||
+         result == Result::no_socket;
 }
 
 // Without a policy, but with a throttle.
@@ -179,7 +180,11 @@ Task<Attempts::Result> Attempts::try_until_answered() {
       if (policy_->sent == 1) co_return result;
       const bool has_unit = co_await unit_for_retry();
       if (has_unit) continue;
-      co_return co_await go_on_without_unit();
+      co_return co_await take_back_retry();
+    }
+    if (result == Result::no_socket && failed_.attempt) {
+      call_.admission.give_back();
+      co_return co_await take_back_retry();
     }
     if (failed_.attempt) co_await drop_failed();
     learn_from(result, current());
@@ -204,8 +209,8 @@ Task<Attempts::Result> Attempts::try_until_answered() {
   }
 }
 
-// The unit of a retry was over before that was sent, and there is no other.
-Task<Attempts::Result> Attempts::go_on_without_unit() {
+// There is no unit or no connection for it, and nothing of it was sent: the failure stands.
+Task<Attempts::Result> Attempts::take_back_retry() {
   const Result result = failed_.result;
   if (call_.client.gone() || policy_->over || !failed_.attempt) {
     if (failed_.attempt) co_await drop_failed();
@@ -245,8 +250,9 @@ bool Attempts::afford() {
   return false;
 }
 
-// Of what the upstream told this request and what it told the project, the later holds. Meanwhile
-// no unit is kept, and of what failed no more than an answer that may have to be passed on.
+// Of what the upstream told this request and what it told the project, the later holds. Of what
+// failed no more is kept meanwhile than an answer that may have to be passed on, and no unit,
+// unless the upstream is still at work on that.
 Task<bool> Attempts::past_cooldown(Result failed) {
   if (ended_early()) co_return false;
   if (call_.cooldown.free()) co_return true;
@@ -256,7 +262,7 @@ Task<bool> Attempts::past_cooldown(Result failed) {
       co_await current().stop();
       current().outbound().release();
     }
-    call_.admission.settle();
+    if (failed != Result::answered || current().answer_is_whole()) call_.admission.settle();
     const CooldownPass::Entered entered = co_await call_.cooldown.wait();
     past = entered == CooldownPass::Entered::passed;
   }

@@ -120,7 +120,7 @@ class Attempts {
   AttemptEnd end_of(Result result, Attempt& attempt, bool timed_out) const;
   static Load load_of_end(Result result, const Attempt& attempt);
   void learn_from(Result result, Attempt& attempt);
-  http::Task<Result> go_on_without_unit();
+  http::Task<Result> take_back_retry();
   void move_on(Result result, std::unique_ptr<Further> next);
   http::Task<void> drop_failed();
   void count(RetryRefusal refusal);

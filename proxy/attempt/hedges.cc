@@ -105,6 +105,13 @@ Hedges::Hedge* Hedges::judge_ended() {
     if (std::exchange(hedge.standing, Hedge::Standing::judged) == Hedge::Standing::cancelled) {
       continue;
     }
+    // That there is no socket for one tells nothing of the others.
+    if (hedge.result == Result::no_socket && (last_ended_ || state_.active() > 1)) {
+      hedge.attempt.learned(Load::unknown);
+      state_.cancelled();
+      state_.freeze();
+      continue;
+    }
     last_ended_ = &hedge;
     // Nothing of the first was sent: it waits for another unit, unless others are at work.
     const bool asks_anew = hedge.result == Result::unit_over && state_.sent() == 1;

@@ -52,12 +52,19 @@ class CutStore final : public Store {
   }
   void mend() { cut_ = false; }
   void lead_to(Store& store) { store_ = &store; }
+  // From here on answers of transactions and what watches tell are late: until they are let go.
+  void hold() { held_ = true; }
+  void let_go_events() { let_go(events_); }
+  void let_go_answers() { let_go(answers_); }
   int calls() const { return calls_; }
   const std::vector<Txn>& sent() const { return sent_; }
 
   void txn(Txn txn, Callback<TxnAnswer> callback) override {
     sent_.push_back(txn);
-    if (!refused(callback)) store_->txn(std::move(txn), std::move(callback));
+    if (refused(callback)) return;
+    store_->txn(std::move(txn), [this, callback](const Answer<TxnAnswer>& answer) {
+      held_ ? answers_.push_back([callback, answer] { callback(answer); }) : callback(answer);
+    });
   }
   void grant(LeaseId lease, std::chrono::seconds ttl, Callback<LeaseTerm> callback) override {
     if (!refused(callback)) store_->grant(lease, ttl, std::move(callback));
@@ -70,6 +77,12 @@ class CutStore final : public Store {
   }
   std::unique_ptr<Watch> watch(KeyRange range, Revision from, WatchHandler handler) override {
     lost_.push_back(handler.lost);
+    const auto tell = std::exchange(
+        handler.events,
+        [this, tell = handler.events](Revision revision, std::span<const WatchEvent> events) {
+          const std::vector<WatchEvent> kept(events.begin(), events.end());
+          held_ ? events_.push_back([=] { tell(revision, kept); }) : tell(revision, events);
+        });
     return store_->watch(std::move(range), from, std::move(handler));
   }
 
@@ -81,8 +94,15 @@ class CutStore final : public Store {
     return cut_;
   }
 
+  using Held = std::vector<std::function<void()>>;
+  static void let_go(Held& held) {
+    for (const auto& one : std::exchange(held, {})) one();
+  }
+
   Store* store_;
   bool cut_ = false;
+  bool held_ = false;
+  Held answers_, events_;
   int calls_ = 0;
   std::vector<Txn> sent_;
   std::vector<std::function<void()>> lost_;

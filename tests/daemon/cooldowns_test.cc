@@ -219,6 +219,28 @@ TEST_F(SharedCooldowns, ASuccessWhileTheWatchWasLostIsLearnedByReading) {
   EXPECT_EQ(b.delay("p"), 0s);
 }
 
+TEST_F(SharedCooldowns, AReadThatIsAnsweredLateIsNotTakenForWhatIsThereNow) {
+  Sharer& a = start("a");
+  Sharer& b = start("b");
+  a.way.hold();
+  b.fail("p", 60s);
+  pass(0s);
+  a.fail("p", 10s);
+  pass(0s);  // refused, since there is b's; and read that
+  clock_.pass(10ms);
+  b.succeed("p");
+  pass(0s);
+  ASSERT_EQ(stored(), Stored{});
+  a.way.let_go_events();
+  a.way.let_go_answers();
+  pass(0s);
+  a.way.let_go_answers();
+  pass(1s);
+  a.way.let_go_answers();
+  EXPECT_EQ(stored().size(), 1u) << "what a saw is still to be told";
+  EXPECT_GT(b.delay("p"), 0s);
+}
+
 TEST_F(SharedCooldowns, RecordsOutliveTheirDelayAndThenGoByThemselves) {
   Sharer& a = start("a");
   a.fail("p", 60s);

@@ -326,6 +326,31 @@ TEST_F(Cooldowns, ARetryThatIsHeldKeepsNoUnit) {
   }
 }
 
+TEST_F(Cooldowns, ARetryThatIsHeldKeepsItsUnitWhileTheFailuresAnswerIsStillComing) {
+  const std::string begun = lines({"HTTP/1.1 429 Too Many Requests", "Content-Length: 100",
+                                   kRetryAfter, "grpc-retry-pushback-ms: 1"}) +
+                            "not now";
+  for (const char* mode : {"in_flight", "until_done, window: 24h"}) {
+    FakeUpstream upstream([&](UpstreamConnection& connection) {
+      while (const auto request = connection.read_request()) {
+        connection.send(connection.number() == 1 ? begun : answer(200, "ok"));
+        if (connection.number() == 1) return;
+      }
+    });
+    WeirdProcess weird(
+        {.servers = {upstream.url()},
+         .upstream = kCooldown + kRetry,
+         .default_rule = std::string{"{resource: all, limit: 1, mode: "} + mode + "}"});
+    RawClient failing = client(weird, "/failing");
+    wait_for_line(weird, 1);
+    RawClient other = client(weird, "/other", "b");
+    EXPECT_EQ(failing.read_answer().status, 200) << mode;
+    EXPECT_EQ(other.read_answer().status, 200) << mode;
+    EXPECT_EQ(upstream.targets(), (std::vector<std::string>{"/failing", "/failing", "/other"}))
+        << mode;
+  }
+}
+
 TEST_F(Cooldowns, ARetryThatFindsNoUnitBehindItLeavesTheFailureAsItWas) {
   WeirdProcess weird(config("{resource: all, limit: 1, mode: in_flight}", kCooldown + kRetry));
   RawClient failing = client(weird, "/pushed");

@@ -214,6 +214,12 @@ TEST(ConnectionLimit, BeyondItClientsGet503UntilOneLeaves) {
 // Weir with one loop and 64 files, and a crowd that takes all that are left.
 class OpenFiles : public testing::Test {
  protected:
+  explicit OpenFiles(const std::string& upstream = "throttle: {kind: aimd}")
+      : weird_({.servers = {upstream_.url()},
+                .upstream = upstream,
+                .workers = 1,
+                .default_rule = "{limit: 100, window: 1h}"},
+               {.arguments = {}, .open_files = 64}) {}
   void crowd_in() {
     for (int i = 0; i < 100; ++i) crowd_.emplace_back(weird_.port());
     // A few more than 64, where it was born with some beyond.
@@ -224,12 +230,15 @@ class OpenFiles : public testing::Test {
     });
   }
 
-  FakeUpstream upstream_{serve(answer(200, "ok"))};
-  WeirdProcess weird_{Config{.servers = {upstream_.url()},
-                             .upstream = "throttle: {kind: aimd}",
-                             .workers = 1,
-                             .default_rule = "{limit: 100, window: 1h}"},
-                      {.arguments = {}, .open_files = 64}};
+  Gate go_on_;
+  // /busy and /held are answered when the gate opens.
+  FakeUpstream upstream_{[this](UpstreamConnection& connection) {
+    while (const auto request = connection.read_request()) {
+      if (request->target != "/") connection.wait(go_on_);
+      connection.send(request->target == "/busy" ? answer(503, "busy") : answer(200, "ok"));
+    }
+  }};
+  WeirdProcess weird_;
   std::vector<RawClient> crowd_;
 };
 
@@ -264,6 +273,53 @@ TEST_F(OpenFiles, NoneLeftForAnUpstreamIsOurOwnTroubleAndNotTheUpstreams) {
   const Answer served = client.get("/");
   EXPECT_EQ(served.status, 200);
   EXPECT_NE(served.fields.get("RateLimit").find("r=99"), std::string::npos) << "nothing was spent";
+}
+
+// All files are taken while the first attempt is at the upstream; the second one finds none.
+class OpenFilesForARetry : public OpenFiles {
+ protected:
+  OpenFilesForARetry()
+      : OpenFiles(
+            "service_config: {methodConfig: [{name: [{}], retryPolicy: {maxAttempts: 2, "
+            "initialBackoff: 0.01s, maxBackoff: 0.01s, backoffMultiplier: 1, "
+            "retryableStatusCodes: [503]}}]}") {}
+};
+TEST_F(OpenFilesForARetry, ThatFindsNoneTheFailureStands) {
+  if (sanitized) GTEST_SKIP() << "to look at memory, the sanitizer opens a file itself";
+  RawClient client(weird_.port());
+  client.send(lines({"GET /busy HTTP/1.1", "Host: h"}));
+  upstream_.wait_for_requests(1);
+  crowd_in();
+  go_on_.open();
+  const Answer answer = client.read_answer();
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.body, "busy");
+  crowd_.clear();
+  eventually("files are free", [&] { return weird_.open_files() < 60; });
+  EXPECT_EQ(weird_.metric("weir_attempts_total", {{"kind", "retry"}}), 1);
+  EXPECT_EQ(upstream_.requests().size(), 1u);
+}
+
+class OpenFilesForAHedge : public OpenFiles {
+ protected:
+  OpenFilesForAHedge()
+      : OpenFiles(
+            "service_config: {methodConfig: [{name: [{}], hedgingPolicy: {maxAttempts: 2, "
+            "hedgingDelay: 2s}}]}") {}
+};
+TEST_F(OpenFilesForAHedge, ThatFindsNoneTheFirstAttemptGoesOn) {
+  if (sanitized) GTEST_SKIP() << "to look at memory, the sanitizer opens a file itself";
+  RawClient client(weird_.port());
+  client.send(lines({"GET /held HTTP/1.1", "Host: h"}));
+  upstream_.wait_for_requests(1);
+  crowd_in();
+  EXPECT_TRUE(client.quiet_for(2500ms));
+  go_on_.open();
+  EXPECT_EQ(client.read_answer().status, 200);
+  crowd_.clear();
+  eventually("files are free", [&] { return weird_.open_files() < 60; });
+  EXPECT_EQ(weird_.metric("weir_attempts_total", {{"kind", "hedge"}}), 1);
+  EXPECT_EQ(upstream_.requests().size(), 1u);
 }
 
 TEST(OpenFilesAtStart, AreRaisedAsFarAsTheSystemAllows) {
