@@ -86,8 +86,8 @@ bool ResourceTable::make_room(Shard& shard) {
     std::shared_ptr<Resource> resource = std::move(shard.turns.front());
     shard.turns.pop_front();
     const bool passed_over = std::exchange(resource->used_, false) && shard.looks > kLooks / 2;
-    // Somebody else than this and the map may have it, be it a request that was sent long ago: there
-    // must never be two of one name, each taking the other's claims for left-overs.
+    // Somebody else than this and the map may have it, be it a request that was sent long ago:
+    // there must never be two of one name, each taking the other's claims for left-overs.
     if (passed_over || resource->remembered_until > wall || resource.use_count() > 2 ||
         !resource->allowance_.idle(now)) {
       shard.turns.push_back(std::move(resource));

@@ -69,7 +69,8 @@ class Resource : public std::enable_shared_from_this<Resource> {
 
 // Names of all policies; when there are too many, those not used of late are forgotten first. One
 // that has waiters, units or claims that still count stays; when none can go, new names share their
-// policy's overflow resource, so that the limit is never lifted by asking for many names. Any thread.
+// policy's overflow resource, so that the limit is never lifted by asking for many names. Any
+// thread.
 class ResourceTable {
  public:
   // `sole`, if no other process counts them: the time that all of them have together.
